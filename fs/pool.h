@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Pool: the counters of a set of huge pages of one size, per node: how many there are, how many
+ * are free, how many of the free ones are reserved, how many are surplus. It follows struct
+ * hstate in the kernel's mm/hugetlb.c operation by operation, so that, with nothing in flight,
+ * its numbers equal those of /sys/kernel/mm/hugepages less what was there before.
+ *
+ * A pool counts; it does not hold pages. The invariants, checked after every change:
+ *
+ *	0 <= resv <= free <= nr, surplus <= nr, and nr/free/surplus are the sums over the nodes
+ *
+ * (resv may exceed free while a page that was reserved is handed to somebody else's fault, as in
+ * the kernel, never otherwise.) All functions are thread-safe and do not block: surplus pages
+ * are made by the backing, when a page is populated.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/lock.h"
+
+#define POOL_MAX_NODES 64
+#define POOL_ANY_NODE  (-1)
+
+struct pool_node {
+	int64_t nr, free, surplus;
+};
+
+/* All counters at one instant. */
+struct pool_counts {
+	int64_t nr, free, resv, surplus, overcommit;
+	int nr_nodes;
+	struct pool_node node[POOL_MAX_NODES];
+};
+
+struct pool {
+	struct mutex lock;
+	struct pool_counts counts; /* lock */
+};
+
+/* A pool of no pages on @nr_nodes nodes that may have @overcommit surplus pages. */
+void pool_init(struct pool *pool, int nr_nodes, int64_t overcommit);
+/* Nothing may be in use any more. */
+void pool_deinit(struct pool *pool);
+
+/* @nr pages more (or, negative, fewer) on @node. -EBUSY where that many are not free and unreserved. */
+int pool_resize(struct pool *pool, int node, int64_t nr);
+
+/*
+ * Reserve @nr pages, making surplus pages of what is missing as far as overcommit allows.
+ * 0 or -ENOMEM with nothing changed. Follows hugetlb_acct_memory() with a positive delta and
+ * gather_surplus_pages().
+ */
+int pool_reserve(struct pool *pool, int64_t nr);
+/* Give @nr reservations back, and surplus pages with them. Follows return_unused_surplus_pages(). */
+void pool_unreserve(struct pool *pool, int64_t nr);
+
+/* Where a page came from. */
+enum pool_source {
+	POOL_FROM_RESERVATION,
+	POOL_FROM_FREE,
+	POOL_FROM_SURPLUS,
+};
+
+/*
+ * Take a free page: with @reserved one that was reserved (and the reservation with it), else one
+ * that nobody has reserved, else a new surplus page. On @node where it has one, else on any
+ * other. Returns the node, and in @ret_source where the page came from; -ENOMEM where there is
+ * none. Follows dequeue_hugetlb_folio_vma() and alloc_surplus_hugetlb_folio().
+ */
+int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source *ret_source);
+/*
+ * Give a page of @node back; with @restore it becomes a reserved one again. A surplus page of that
+ * node leaves the pool unless it is restored. Follows free_huge_folio().
+ */
+void pool_put_page(struct pool *pool, int node, bool restore);
+/* A page that was taken on @from turned out to be on @to (the backing decides in the end). */
+void pool_move_page(struct pool *pool, int from, int to);
+
+void pool_read(struct pool *pool, struct pool_counts *ret_counts);

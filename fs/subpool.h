@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Subpool: what one mount (later: one tenant's directory) may use of a pool. size= is the most
+ * that it may use, min_size= what is reserved for it beforehand; that reservation is used first
+ * and refilled first. Follows struct hugepage_subpool in the kernel's mm/hugetlb.c.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "fs/lock.h"
+#include "fs/pool.h"
+
+#define SUBPOOL_NO_LIMIT (-1)
+
+/* All counters at one instant, in pages. */
+struct subpool_counts {
+	int64_t max;  /* size=, or SUBPOOL_NO_LIMIT */
+	int64_t min;  /* min_size=, or 0 */
+	int64_t used; /* reserved or instantiated by files */
+	int64_t resv; /* of min, not used yet */
+};
+
+struct subpool {
+	struct mutex lock;
+	struct pool *pool;            /* set at init */
+	struct subpool_counts counts; /* lock */
+};
+
+/* Reserves @min pages of @pool. 0, -EINVAL for min > max, -ENOMEM. */
+int subpool_init(struct subpool *subpool, struct pool *pool, int64_t max, int64_t min);
+/* Gives the rest of min back; nothing may be used any more. */
+void subpool_deinit(struct subpool *subpool);
+
+/*
+ * Charge @nr pages to the subpool. Returns how many of them have to be reserved in the pool (what
+ * min_size does not cover), or -ENOMEM at the limit with nothing changed. Follows
+ * hugepage_subpool_get_pages().
+ */
+int64_t subpool_get_pages(struct subpool *subpool, int64_t nr);
+/*
+ * Uncharge @nr pages. Returns how many reservations the caller has to give back to the pool (the
+ * others refill min_size). Follows hugepage_subpool_put_pages().
+ */
+int64_t subpool_put_pages(struct subpool *subpool, int64_t nr);
+
+/*
+ * subpool_get_pages() and pool_reserve() in one, undone exactly where the second fails:
+ * 0 or -ENOMEM with nothing changed.
+ */
+int subpool_reserve(struct subpool *subpool, int64_t nr);
+/* The opposite of subpool_reserve(). */
+void subpool_unreserve(struct subpool *subpool, int64_t nr);
+
+void subpool_read(struct subpool *subpool, struct subpool_counts *ret_counts);
