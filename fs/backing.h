@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Backing: where the pages of a file really are. An ops table, so that the page transaction is
+ * the same code over the kernel's hugetlbfs and over an in-memory fake for unit tests and for
+ * experiments with many threads.
+ *
+ * A backing decides nothing and counts nothing; it does what the page transaction tells it. Its
+ * functions may block. populate, punch and present of one page are called under that page's fault mutex.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct backing;
+struct backing_file;
+
+struct backing_ops {
+	const char *name; /* as in backing= */
+
+	/* Open, or make, the pages of the file with inode number @ino. */
+	int (*file_open)(struct backing *backing, uint64_t ino, struct backing_file **ret_file);
+	/* Close it. With @remove its pages are freed as soon as nobody maps them. */
+	void (*file_close)(struct backing_file *file, bool remove);
+	/* A descriptor that a client may map, open for O_RDONLY or O_RDWR. The caller closes it. */
+	int (*file_descriptor)(struct backing_file *file, int access_mode);
+
+	/* Let the file have @nr_pages pages; what is behind is freed. */
+	int (*resize)(struct backing_file *file, int64_t nr_pages);
+	/* Make the kernel reserve [from, to) too, so that the guarantee outlives the daemon. */
+	int (*reserve)(struct backing_file *file, int64_t from, int64_t to);
+	/*
+	 * Allocate and clear page @idx, on @node if there is more than one. Returns the node that it
+	 * is on; -ENOSPC, -ENOMEM; -ERANGE where the file has become shorter. Success where it is there.
+	 */
+	int (*populate)(struct backing_file *file, int64_t idx, int node);
+	/* Free the pages [from, to). */
+	int (*punch)(struct backing_file *file, int64_t from, int64_t to);
+	/* Whether page @idx is there: 1, 0 or -errno. */
+	int (*present)(struct backing_file *file, int64_t idx);
+	/* How many pages are there, or -errno; NULL where that cannot be said. */
+	int64_t (*count)(struct backing_file *file);
+
+	/*
+	 * Bytes of pages that are there: never allocates and never raises a signal when the file is
+	 * cut meanwhile. Returns @len or -errno. read gives zeroes for pages that are not there.
+	 */
+	ssize_t (*read)(struct backing_file *file, void *buf, size_t len, uint64_t offset);
+	ssize_t (*write)(struct backing_file *file, const void *buf, size_t len, uint64_t offset);
+};
+
+struct backing {
+	const struct backing_ops *ops;
+	uint64_t page_size; /* bytes */
+	int nr_nodes;
+};
+
+struct backing_file {
+	struct backing *backing;
+};

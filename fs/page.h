@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Page: the one transaction. Every change of a page's state, and with it of any counter, is made
+ * here: reserve, unreserve, instantiate, punch, truncate.
+ *
+ * A page_space is the set of pages of one file, or of one private mapping. It has two region
+ * maps under one rwsem: resv, what is reserved or instantiated (the kernel's resv_map), and inst,
+ * per node, what is instantiated (the kernel's page cache). inst is always a part of resv, and
+ *
+ *	charged to the subpool    = count(resv)
+ *	taken from the pool       = count(inst)
+ *
+ * hold whenever the rwsem is free: maps, subpool and pool change together inside it. A page is
+ * entered into inst before it is populated, under its fault mutex, which is held until the page is
+ * there or the entry is taken back. So whoever finds a page in inst and wants to know whether it
+ * is really there takes its fault mutex.
+ *
+ * Locks: fault mutex > region rwsem > subpool > pool. Blocking calls (populate, punch) are made
+ * under the fault mutex alone.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/backing.h"
+#include "fs/fault_mutex.h"
+#include "fs/pool.h"
+#include "fs/region_map.h"
+#include "fs/subpool.h"
+
+/* What all page spaces of a mount share. */
+struct page_core {
+	struct pool pool;
+	struct subpool subpool;
+	struct fault_mutex_table faults;
+	bool region_lock_global;  /* set at init: region_lock=global */
+	struct rwsem region_lock; /* the one for all, if so */
+};
+
+struct page_space {
+	struct page_core *core;      /* set at init */
+	struct backing_file *file;   /* set at init; not owned */
+	uint64_t object;             /* set at init; fault_key.object */
+	int64_t key_offset;          /* set at init; added to an index for fault_key.idx */
+	int nr_nodes;                /* set at init */
+	struct rwsem *lock;          /* set at init; own_lock or core->region_lock */
+	struct rwsem own_lock;
+	struct region_map resv;      /* lock */
+	struct region_map *inst;     /* lock; one per node */
+	int64_t nr_pages;            /* lock; nothing is instantiated from here on */
+};
+
+/* What became of an instantiation. */
+enum page_outcome {
+	PAGE_PRESENT, /* it was there already */
+	PAGE_FROM_RESERVATION,
+	PAGE_FROM_FREE,
+	PAGE_FROM_SURPLUS,
+	NR_PAGE_OUTCOMES,
+};
+
+struct page_space_counts {
+	int64_t resv;         /* reserved, not instantiated */
+	int64_t instantiated;
+	int64_t node[POOL_MAX_NODES]; /* instantiated, by node */
+};
+
+/*
+ * Set up the counters and locks of a mount: @pages set aside (spread over the nodes as
+ * @node_pages tells), @max and @min of the mount's subpool. 0, -EINVAL, -ENOMEM.
+ */
+int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pages, int64_t max,
+		   int64_t min, uint32_t nr_fault_mutexes, bool region_lock_global);
+void page_core_deinit(struct page_core *core);
+
+int page_space_init(struct page_space *space, struct page_core *core, struct backing_file *file,
+		    uint64_t object, int64_t key_offset, int64_t nr_pages);
+/* Uncharge everything. The pages themselves are the backing's to free, which must have happened. */
+void page_space_deinit(struct page_space *space);
+
+/*
+ * Reserve what of [from, to) is neither reserved nor instantiated. Returns the number of pages
+ * newly reserved; -ENOMEM with nothing changed. @ret_added (may be NULL) is a map of the caller's,
+ * with the same lock, into which the new ranges are added for a later page_unreserve_map().
+ * Follows hugetlb_reserve_pages().
+ */
+int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
+		     struct region_map *ret_added);
+/* Give back the reservations in @added that were not used meanwhile; @added is empty after. */
+void page_unreserve_map(struct page_space *space, struct region_map *added);
+
+/*
+ * Make page @idx be there. Returns an enum page_outcome; -ENOSPC where neither a reservation nor
+ * a free page is to be had, -ERANGE at or behind nr_pages, -ENOMEM, or the backing's error.
+ * Follows hugetlb_no_page() and alloc_hugetlb_folio().
+ */
+int page_instantiate(struct page_space *space, int64_t idx, int node);
+
+/*
+ * Free the pages of [from, to) that are there; reservations that were not used stay, as with
+ * the kernel's hole punching. Returns the number of pages freed or -errno.
+ */
+int64_t page_punch(struct page_space *space, int64_t from, int64_t to);
+/*
+ * Let the space end at @nr_pages: everything behind is freed and unreserved. Growing only moves
+ * the end. The backing file is resized with it. Follows hugetlb_vmtruncate().
+ */
+int page_truncate(struct page_space *space, int64_t nr_pages);
+/* Only the counters of page_truncate() for [from, to): the pages have gone already (munmap). */
+int page_forget(struct page_space *space, int64_t from, int64_t to);
+
+/*
+ * Make the counters of page @idx agree with the backing, where the kernel may have given or
+ * taken the page without asking (a client without userfaultfd, madvise(2)). With @keep_reserved
+ * a page that has gone becomes a reserved one. Returns 1 if something changed, 0, or -errno.
+ */
+int page_reconcile(struct page_space *space, int64_t idx, bool keep_reserved);
+
+void page_space_read(struct page_space *space, struct page_space_counts *ret_counts);
+/* The first index in [from, to) that is reserved but not instantiated, or -1. For populating ahead. */
+int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to);
+bool page_is_instantiated(struct page_space *space, int64_t idx);
