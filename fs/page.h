@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page: the one transaction. Every change of a page's state, and with it of any counter, is made
- * here: reserve, unreserve, instantiate, punch, truncate.
+ * Page: the one transaction. Every change of a page's state, and with it of any counter, is
+ *made here: reserve, unreserve, instantiate, punch, truncate.
  *
  * A page_space is the set of pages of one file, or of one private mapping. It has two region
- * maps under one rwsem: resv, what is reserved or instantiated (the kernel's resv_map), and inst,
- * per node, what is instantiated (the kernel's page cache). inst is always a part of resv, and
+ * maps under one rwsem: resv, what is reserved or instantiated (the kernel's resv_map), and
+ *inst, per node, what is instantiated (the kernel's page cache). inst is always a part of resv,
+ *and
  *
  *	charged to the subpool    = count(resv)
  *	taken from the pool       = count(inst)
  *
  * hold whenever the rwsem is free: maps, subpool and pool change together inside it. A page is
- * entered into inst before it is populated, under its fault mutex, which is held until the page is
- * there or the entry is taken back. So whoever finds a page in inst and wants to know whether it
- * is really there takes its fault mutex.
+ * entered into inst before it is populated, under its fault mutex, which is held until the page
+ *is there or the entry is taken back. So whoever finds a page in inst and wants to know whether
+ *it is really there takes its fault mutex.
  *
  * Locks: fault mutex > region rwsem > subpool > pool. Blocking calls (populate, punch) are made
  * under the fault mutex alone.
@@ -39,16 +40,17 @@ struct page_core {
 };
 
 struct page_space {
-	struct page_core *core;      /* set at init */
-	struct backing_file *file;   /* set at init; not owned */
-	uint64_t object;             /* set at init; fault_key.object */
-	int64_t key_offset;          /* set at init; added to an index for fault_key.idx */
-	int nr_nodes;                /* set at init */
-	struct rwsem *lock;          /* set at init; own_lock or core->region_lock */
+	struct page_core *core;    /* set at init */
+	struct backing_file *file; /* set at init; not owned */
+	uint64_t object;           /* set at init; fault_key.object */
+	int64_t key_offset;        /* set at init; added to an index for fault_key.idx */
+	int nr_nodes;              /* set at init */
+	struct rwsem *lock;        /* set at init; own_lock or core->region_lock */
 	struct rwsem own_lock;
-	struct region_map resv;      /* lock */
-	struct region_map *inst;     /* lock; one per node */
-	int64_t nr_pages;            /* lock; nothing is instantiated from here on */
+	struct region_map resv;              /* lock */
+	struct region_map *inst;             /* lock; one per node */
+	int64_t nr_pages;                    /* lock; nothing is instantiated from here on */
+	struct region_change *final_changes; /* set at init, so that the end needs no memory */
 };
 
 /* What became of an instantiation. */
@@ -61,7 +63,7 @@ enum page_outcome {
 };
 
 struct page_space_counts {
-	int64_t resv;         /* reserved, not instantiated */
+	int64_t resv; /* reserved, not instantiated */
 	int64_t instantiated;
 	int64_t node[POOL_MAX_NODES]; /* instantiated, by node */
 };
@@ -76,14 +78,15 @@ void page_core_deinit(struct page_core *core);
 
 int page_space_init(struct page_space *space, struct page_core *core, struct backing_file *file,
 		    uint64_t object, int64_t key_offset, int64_t nr_pages);
-/* Uncharge everything. The pages themselves are the backing's to free, which must have happened. */
+/* Uncharge everything. The pages themselves are the backing's to free, which must have
+ * happened. */
 void page_space_deinit(struct page_space *space);
 
 /*
  * Reserve what of [from, to) is neither reserved nor instantiated. Returns the number of pages
- * newly reserved; -ENOMEM with nothing changed. @ret_added (may be NULL) is a map of the caller's,
- * with the same lock, into which the new ranges are added for a later page_unreserve_map().
- * Follows hugetlb_reserve_pages().
+ * newly reserved; -ENOMEM with nothing changed. @ret_added (may be NULL) is a map of the
+ * caller's, with the same lock, into which the new ranges are added for a later
+ * page_unreserve_map(). Follows hugetlb_reserve_pages().
  */
 int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
 		     struct region_map *ret_added);
@@ -91,8 +94,8 @@ int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
 void page_unreserve_map(struct page_space *space, struct region_map *added);
 
 /*
- * Make page @idx be there. Returns an enum page_outcome; -ENOSPC where neither a reservation nor
- * a free page is to be had, -ERANGE at or behind nr_pages, -ENOMEM, or the backing's error.
+ * Make page @idx be there. Returns an enum page_outcome; -ENOSPC where neither a reservation
+ * nor a free page is to be had, -ERANGE at or behind nr_pages, -ENOMEM, or the backing's error.
  * Follows hugetlb_no_page() and alloc_hugetlb_folio().
  */
 int page_instantiate(struct page_space *space, int64_t idx, int node);
@@ -118,6 +121,7 @@ int page_forget(struct page_space *space, int64_t from, int64_t to);
 int page_reconcile(struct page_space *space, int64_t idx, bool keep_reserved);
 
 void page_space_read(struct page_space *space, struct page_space_counts *ret_counts);
-/* The first index in [from, to) that is reserved but not instantiated, or -1. For populating ahead. */
+/* The first index in [from, to) that is reserved but not instantiated, or -1. For populating
+ * ahead. */
 int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to);
 bool page_is_instantiated(struct page_space *space, int64_t idx);

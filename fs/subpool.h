@@ -33,14 +33,14 @@ int subpool_init(struct subpool *subpool, struct pool *pool, int64_t max, int64_
 void subpool_deinit(struct subpool *subpool);
 
 /*
- * Charge @nr pages to the subpool. Returns how many of them have to be reserved in the pool (what
- * min_size does not cover), or -ENOMEM at the limit with nothing changed. Follows
+ * Charge @nr pages to the subpool. Returns how many of them have to be reserved in the pool
+ * (what min_size does not cover), or -ENOMEM at the limit with nothing changed. Follows
  * hugepage_subpool_get_pages().
  */
 int64_t subpool_get_pages(struct subpool *subpool, int64_t nr);
 /*
- * Uncharge @nr pages. Returns how many reservations the caller has to give back to the pool (the
- * others refill min_size). Follows hugepage_subpool_put_pages().
+ * Uncharge @nr pages. Returns how many reservations the caller has to give back to the pool
+ * (the others refill min_size). Follows hugepage_subpool_put_pages().
  */
 int64_t subpool_put_pages(struct subpool *subpool, int64_t nr);
 
@@ -51,5 +51,14 @@ int64_t subpool_put_pages(struct subpool *subpool, int64_t nr);
 int subpool_reserve(struct subpool *subpool, int64_t nr);
 /* The opposite of subpool_reserve(). */
 void subpool_unreserve(struct subpool *subpool, int64_t nr);
+
+/*
+ * Charge one page to the subpool and take it from the pool, on @node if it has one: what
+ * min_size has reserved first, else a free one, else surplus. Returns the node and @ret_source,
+ * or -ENOMEM with nothing changed.
+ */
+int subpool_take_page(struct subpool *subpool, int node, enum pool_source *ret_source);
+/* Uncharge one page and give it back to @node of the pool; it refills min_size first. */
+void subpool_put_page(struct subpool *subpool, int node);
 
 void subpool_read(struct subpool *subpool, struct subpool_counts *ret_counts);

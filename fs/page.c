@@ -1,0 +1,668 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The page transaction. See page.h for the invariants; every change of a map, of the subpool
+ * and of the pool that belong together is made in one write-locked section of the region rwsem,
+ * by the functions called *_locked below. What such a section may need to allocate is allocated
+ * before, as struct region_change, and what is left over is freed after.
+ */
+#include "fs/page.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pages, int64_t max,
+		   int64_t min, uint32_t nr_fault_mutexes, bool region_lock_global)
+{
+	int64_t set_aside = 0;
+	int r;
+
+	assert(nr_nodes > 0 && nr_nodes <= POOL_MAX_NODES);
+	for (int node = 0; node < nr_nodes; node++)
+		set_aside += node_pages[node];
+	r = fault_mutex_table_init(&core->faults, nr_fault_mutexes, FAULT_HASH_JHASH2);
+	if (r < 0)
+		return r;
+	pool_init(&core->pool, nr_nodes, max == SUBPOOL_NO_LIMIT ? 0 : max - set_aside);
+	for (int node = 0; node < nr_nodes; node++) {
+		r = pool_resize(&core->pool, node, node_pages[node]);
+		if (r < 0)
+			goto out_pool;
+	}
+	r = subpool_init(&core->subpool, &core->pool, max, min);
+	if (r < 0)
+		goto out_pool;
+	core->region_lock_global = region_lock_global;
+	rwsem_init(&core->region_lock, LOCK_RANK_REGION_MAP);
+	return 0;
+
+out_pool:
+	pool_deinit(&core->pool);
+	fault_mutex_table_deinit(&core->faults);
+	return r;
+}
+
+void page_core_deinit(struct page_core *core)
+{
+	rwsem_deinit(&core->region_lock);
+	subpool_deinit(&core->subpool);
+	pool_deinit(&core->pool);
+	fault_mutex_table_deinit(&core->faults);
+}
+
+/* Changes for a number of ranges that is known under the lock only. */
+static void changes_free(struct region_change *changes, size_t nr)
+{
+	for (size_t i = 0; changes && i < nr; i++)
+		region_change_free(&changes[i]);
+	free(changes);
+}
+
+static struct region_change *changes_new(size_t nr)
+{
+	struct region_change *changes = calloc(nr ? nr : 1, sizeof(*changes));
+
+	for (size_t i = 0; changes && i < nr; i++) {
+		if (region_change_init(&changes[i], 0, 1) < 0) {
+			changes_free(changes, i);
+			return NULL;
+		}
+	}
+	return changes;
+}
+
+static void change_set(struct region_change *change, int64_t from, int64_t to)
+{
+	change->from = from;
+	change->to = to;
+}
+
+/* Uncharge [from, to), whose pages are gone. @changes: one for resv and one for each node. */
+static void forget_locked(struct page_space *space, int64_t from, int64_t to,
+			  struct region_change *changes)
+{
+	int64_t nr, freed = 0;
+
+	for (int node = 0; node < space->nr_nodes; node++) {
+		change_set(&changes[node], from, to);
+		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
+		for (int64_t i = 0; i < nr; i++)
+			subpool_put_page(&space->core->subpool, node);
+		freed += nr;
+	}
+	change_set(&changes[space->nr_nodes], from, to);
+	nr = region_map_delete_locked(&space->resv, &changes[space->nr_nodes]);
+	assert(nr >= freed);
+	subpool_unreserve(&space->core->subpool, nr - freed);
+}
+
+int page_space_init(struct page_space *space, struct page_core *core, struct backing_file *file,
+		    uint64_t object, int64_t key_offset, int64_t nr_pages)
+{
+	int nr_nodes = file->backing->nr_nodes;
+
+	space->inst = calloc(nr_nodes, sizeof(*space->inst));
+	space->final_changes = changes_new(nr_nodes + 1);
+	if (!space->inst || !space->final_changes) {
+		changes_free(space->final_changes, nr_nodes + 1);
+		free(space->inst);
+		space->inst = NULL;
+		return -ENOMEM;
+	}
+	space->core = core;
+	space->file = file;
+	space->object = object;
+	space->key_offset = key_offset;
+	space->nr_nodes = nr_nodes;
+	space->nr_pages = nr_pages;
+	rwsem_init(&space->own_lock, LOCK_RANK_REGION_MAP);
+	space->lock = core->region_lock_global ? &core->region_lock : &space->own_lock;
+	region_map_init(&space->resv, space->lock);
+	for (int node = 0; node < nr_nodes; node++)
+		region_map_init(&space->inst[node], space->lock);
+	return 0;
+}
+
+void page_space_deinit(struct page_space *space)
+{
+	if (!space->inst)
+		return;
+	rwsem_write_lock(space->lock);
+	forget_locked(space, 0, REGION_END, space->final_changes);
+	rwsem_write_unlock(space->lock);
+	changes_free(space->final_changes, space->nr_nodes + 1);
+	for (int node = 0; node < space->nr_nodes; node++)
+		region_map_deinit(&space->inst[node]);
+	free(space->inst);
+	space->inst = NULL;
+	region_map_deinit(&space->resv);
+	rwsem_deinit(&space->own_lock);
+}
+
+static struct fault_key page_key(const struct page_space *space, int64_t idx)
+{
+	return (struct fault_key){space->object, (uint64_t)(idx + space->key_offset)};
+}
+
+/* The node that page @idx is instantiated on, or -1. */
+static int inst_node_locked(const struct page_space *space, int64_t idx)
+{
+	for (int node = 0; node < space->nr_nodes; node++) {
+		if (region_map_contains_locked(&space->inst[node], idx))
+			return node;
+	}
+	return -1;
+}
+
+/* The first instantiated page in [from, to), or -1. */
+static int64_t next_inst_locked(const struct page_space *space, int64_t from, int64_t to)
+{
+	int64_t first = to;
+	struct region region;
+
+	for (int node = 0; node < space->nr_nodes; node++) {
+		if (region_map_next_locked(&space->inst[node], from, &region) &&
+		    region.from < first)
+			first = region.from > from ? region.from : from;
+	}
+	return first < to ? first : -1;
+}
+
+static int64_t page_next_instantiated(struct page_space *space, int64_t from, int64_t to)
+{
+	int64_t idx;
+
+	rwsem_read_lock(space->lock);
+	idx = next_inst_locked(space, from, to);
+	rwsem_read_unlock(space->lock);
+	return idx;
+}
+
+/* The first range in [from, to) that is reserved and not instantiated. */
+static bool next_reserved_locked(const struct page_space *space, int64_t from, int64_t to,
+				 struct region *ret_region)
+{
+	struct region resv, inst;
+
+restart:
+	if (!region_map_next_locked(&space->resv, from, &resv) || resv.from >= to)
+		return false;
+	if (resv.from < from)
+		resv.from = from;
+	if (resv.to > to)
+		resv.to = to;
+	for (int node = 0; node < space->nr_nodes; node++) {
+		if (!region_map_next_locked(&space->inst[node], resv.from, &inst))
+			continue;
+		if (inst.from <= resv.from) {
+			from = inst.to;
+			goto restart;
+		}
+		if (inst.from < resv.to)
+			resv.to = inst.from;
+	}
+	*ret_region = resv;
+	return true;
+}
+
+/* The first range in [from, to) that is not in the resv map. */
+static bool next_gap_locked(const struct page_space *space, int64_t from, int64_t to,
+			    struct region *ret_gap)
+{
+	struct region region;
+
+	while (from < to) {
+		if (!region_map_next_locked(&space->resv, from, &region) || region.from >= to) {
+			*ret_gap = (struct region){from, to};
+			return true;
+		}
+		if (region.from > from) {
+			*ret_gap = (struct region){from, region.from};
+			return true;
+		}
+		from = region.to;
+	}
+	return false;
+}
+
+static size_t count_gaps_locked(const struct page_space *space, int64_t from, int64_t to)
+{
+	struct region gap = {from, from};
+	size_t nr = 0;
+
+	while (next_gap_locked(space, gap.to, to, &gap))
+		nr++;
+	return nr;
+}
+
+/* Enter [from, to) into resv, and what is new of it into @added, with @changes for each gap. */
+static int64_t reserve_locked(struct page_space *space, struct region_change *change,
+			      struct region_map *added, struct region_change *changes)
+{
+	struct region gap = {change->from, change->from};
+	int64_t nr = change->to - change->from -
+		     region_map_count_locked(&space->resv, change->from, change->to);
+	int r;
+
+	if (nr == 0)
+		return 0;
+	r = subpool_reserve(&space->core->subpool, nr);
+	if (r < 0)
+		return r;
+	while (added && next_gap_locked(space, gap.to, change->to, &gap)) {
+		change_set(changes, gap.from, gap.to);
+		region_map_commit_locked(added, changes++);
+	}
+	region_map_commit_locked(&space->resv, change);
+	return nr;
+}
+
+int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
+		     struct region_map *ret_added)
+{
+	struct region_change change, *changes;
+	bool enough;
+	size_t nr_gaps = 0;
+	int64_t r;
+
+	do {
+		r = region_change_init(&change, from, to);
+		if (r < 0)
+			return r;
+		if (ret_added) {
+			rwsem_read_lock(space->lock);
+			nr_gaps = count_gaps_locked(space, from, to);
+			rwsem_read_unlock(space->lock);
+		}
+		changes = changes_new(nr_gaps);
+		if (!changes) {
+			region_change_free(&change);
+			return -ENOMEM;
+		}
+		rwsem_write_lock(space->lock);
+		enough = !ret_added || count_gaps_locked(space, from, to) <= nr_gaps;
+		if (enough)
+			r = reserve_locked(space, &change, ret_added, changes);
+		rwsem_write_unlock(space->lock);
+		changes_free(changes, nr_gaps);
+		region_change_free(&change);
+	} while (!enough);
+	return r;
+}
+
+/* Give back the first unused reservation in [*pos, to), and move *pos behind it. */
+static int unreserve_next(struct page_space *space, int64_t *pos, int64_t to)
+{
+	struct region_change change;
+	struct region region;
+	bool found;
+	int r;
+
+	r = region_change_init(&change, *pos, to);
+	if (r < 0)
+		return r;
+	rwsem_write_lock(space->lock);
+	found = next_reserved_locked(space, *pos, to, &region);
+	if (found) {
+		change_set(&change, region.from, region.to);
+		subpool_unreserve(&space->core->subpool,
+				  region_map_delete_locked(&space->resv, &change));
+	}
+	rwsem_write_unlock(space->lock);
+	region_change_free(&change);
+	*pos = found ? region.to : to;
+	return 0;
+}
+
+void page_unreserve_map(struct page_space *space, struct region_map *added)
+{
+	struct region region = {0, 0};
+	bool more;
+
+	for (;;) {
+		rwsem_read_lock(space->lock);
+		more = region_map_next_locked(added, region.to, &region);
+		rwsem_read_unlock(space->lock);
+		if (!more)
+			break;
+		/* Without memory for a node the rest stays reserved, as if it were mapped
+		 * still. */
+		for (int64_t pos = region.from; pos < region.to;) {
+			if (unreserve_next(space, &pos, region.to) < 0)
+				break;
+		}
+	}
+	region_map_truncate(added, 0);
+}
+
+/* Take a page for @idx and enter it. The changes are for resv and inst. */
+static int take_locked(struct page_space *space, int64_t idx, int node,
+		       struct region_change *resv, struct region_change *inst,
+		       enum pool_source *ret_source, bool *ret_was_reserved)
+{
+	bool reserved = region_map_contains_locked(&space->resv, idx);
+
+	if (reserved)
+		node = pool_take_page(&space->core->pool, node, true, ret_source);
+	else
+		node = subpool_take_page(&space->core->subpool, node, ret_source);
+	if (node < 0)
+		return reserved ? node : -ENOSPC;
+	*ret_was_reserved = reserved;
+	if (!reserved)
+		region_map_commit_locked(&space->resv, resv);
+	region_map_commit_locked(&space->inst[node], inst);
+	return node;
+}
+
+/* Take page @idx on @node out of the maps and give it back; with @keep_reserved it stays in
+ * resv. */
+static void give_locked(struct page_space *space, int node, bool keep_reserved,
+			struct region_change *resv, struct region_change *inst)
+{
+	region_map_delete_locked(&space->inst[node], inst);
+	if (keep_reserved) {
+		pool_put_page(&space->core->pool, node, true);
+	} else {
+		region_map_delete_locked(&space->resv, resv);
+		subpool_put_page(&space->core->subpool, node);
+	}
+}
+
+/* One page's changes of both maps, allocated together. */
+struct page_change {
+	struct region_change resv, inst;
+};
+
+static int page_change_init(struct page_change *change, int64_t idx)
+{
+	int r;
+
+	r = region_change_init(&change->resv, idx, idx + 1);
+	if (r < 0)
+		return r;
+	r = region_change_init(&change->inst, idx, idx + 1);
+	if (r < 0)
+		region_change_free(&change->resv);
+	return r;
+}
+
+static void page_change_free(struct page_change *change)
+{
+	region_change_free(&change->resv);
+	region_change_free(&change->inst);
+}
+
+/* Under the fault mutex of @idx: enter it and take its page. Returns the node or -errno. */
+static int enter_page(struct page_space *space, int64_t idx, int node,
+		      struct page_change *change, enum pool_source *ret_source,
+		      bool *ret_was_reserved)
+{
+	rwsem_write_lock(space->lock);
+	if (idx >= space->nr_pages)
+		node = -ERANGE;
+	else
+		node = take_locked(space, idx, node, &change->resv, &change->inst, ret_source,
+				   ret_was_reserved);
+	rwsem_write_unlock(space->lock);
+	return node;
+}
+
+/* The backing has put page @idx on another node than it was taken from. */
+static void move_page(struct page_space *space, int from, int to, struct page_change *change)
+{
+	rwsem_write_lock(space->lock);
+	region_map_delete_locked(&space->inst[from], &change->resv);
+	region_map_commit_locked(&space->inst[to], &change->inst);
+	pool_move_page(&space->core->pool, from, to);
+	rwsem_write_unlock(space->lock);
+}
+
+static enum page_outcome page_outcome(enum pool_source source)
+{
+	switch (source) {
+	case POOL_FROM_RESERVATION:
+		return PAGE_FROM_RESERVATION;
+	case POOL_FROM_FREE:
+		return PAGE_FROM_FREE;
+	case POOL_FROM_SURPLUS:
+		break;
+	}
+	return PAGE_FROM_SURPLUS;
+}
+
+/* Under the fault mutex of @idx: take a page, populate it, or put everything back. */
+static int instantiate_page(struct page_space *space, int64_t idx, int node)
+{
+	struct page_change enter, undo; /* undoing must not need memory */
+	enum pool_source source;
+	bool was_reserved;
+	int r;
+
+	r = page_change_init(&enter, idx);
+	if (r < 0)
+		return r;
+	r = page_change_init(&undo, idx);
+	if (r < 0)
+		goto out_enter;
+	r = enter_page(space, idx, node, &enter, &source, &was_reserved);
+	if (r < 0)
+		goto out_undo;
+	node = r;
+	r = space->file->backing->ops->populate(space->file, idx, node);
+	if (r < 0) {
+		rwsem_write_lock(space->lock);
+		give_locked(space, node, was_reserved, &undo.resv, &undo.inst);
+		rwsem_write_unlock(space->lock);
+		goto out_undo;
+	}
+	if (r != node)
+		move_page(space, node, r, &undo);
+	r = page_outcome(source);
+out_undo:
+	page_change_free(&undo);
+out_enter:
+	page_change_free(&enter);
+	return r;
+}
+
+bool page_is_instantiated(struct page_space *space, int64_t idx)
+{
+	bool instantiated;
+
+	rwsem_read_lock(space->lock);
+	instantiated = inst_node_locked(space, idx) >= 0;
+	rwsem_read_unlock(space->lock);
+	return instantiated;
+}
+
+int page_instantiate(struct page_space *space, int64_t idx, int node)
+{
+	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
+	int r = PAGE_PRESENT;
+
+	if (!page_is_instantiated(space, idx))
+		r = instantiate_page(space, idx, node);
+	mutex_unlock(mutex);
+	return r;
+}
+
+/* Free page @idx, if it is there. Returns the number of pages freed or -errno. */
+static int punch_page(struct page_space *space, int64_t idx)
+{
+	struct page_change change;
+	struct mutex *mutex;
+	int node, r;
+
+	r = page_change_init(&change, idx);
+	if (r < 0)
+		return r;
+	mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
+	if (!page_is_instantiated(space, idx))
+		goto out_unlock;
+	r = space->file->backing->ops->punch(space->file, idx, idx + 1);
+	if (r < 0)
+		goto out_unlock;
+	rwsem_write_lock(space->lock);
+	node = inst_node_locked(space, idx);
+	/* A truncation may have uncounted it while the page was punched. */
+	if (node >= 0)
+		give_locked(space, node, false, &change.resv, &change.inst);
+	rwsem_write_unlock(space->lock);
+	r = node >= 0;
+out_unlock:
+	mutex_unlock(mutex);
+	page_change_free(&change);
+	return r;
+}
+
+int64_t page_punch(struct page_space *space, int64_t from, int64_t to)
+{
+	int64_t idx, nr = 0;
+	int r;
+
+	while ((idx = page_next_instantiated(space, from, to)) >= 0) {
+		r = punch_page(space, idx);
+		if (r < 0)
+			return r;
+		nr += r;
+		from = idx + 1;
+	}
+	return nr;
+}
+
+/* Wait until no page of [from, to) that was entered before is still being populated. */
+static void wait_populated(struct page_space *space, int64_t from, int64_t to)
+{
+	int64_t idx;
+
+	while ((idx = page_next_instantiated(space, from, to)) >= 0) {
+		mutex_unlock(fault_mutex_lock(&space->core->faults, page_key(space, idx)));
+		from = idx + 1;
+	}
+}
+
+int page_forget(struct page_space *space, int64_t from, int64_t to)
+{
+	struct region_change *changes = changes_new(space->nr_nodes + 1);
+
+	if (!changes)
+		return -ENOMEM;
+	wait_populated(space, from, to);
+	rwsem_write_lock(space->lock);
+	forget_locked(space, from, to, changes);
+	rwsem_write_unlock(space->lock);
+	changes_free(changes, space->nr_nodes + 1);
+	return 0;
+}
+
+static int64_t set_nr_pages(struct page_space *space, int64_t nr_pages)
+{
+	int64_t old;
+
+	rwsem_write_lock(space->lock);
+	old = space->nr_pages;
+	space->nr_pages = nr_pages;
+	rwsem_write_unlock(space->lock);
+	return old;
+}
+
+int page_truncate(struct page_space *space, int64_t nr_pages)
+{
+	const struct backing_ops *ops = space->file->backing->ops;
+	struct region_change *changes;
+	int64_t old;
+	int r;
+
+	rwsem_read_lock(space->lock);
+	old = space->nr_pages;
+	rwsem_read_unlock(space->lock);
+	if (nr_pages >= old) {
+		r = nr_pages > old ? ops->resize(space->file, nr_pages) : 0;
+		if (r == 0)
+			set_nr_pages(space, nr_pages);
+		return r;
+	}
+	changes = changes_new(space->nr_nodes + 1);
+	if (!changes)
+		return -ENOMEM;
+	/* From here on nothing is entered behind the new end; what was entered is waited for.
+	 */
+	set_nr_pages(space, nr_pages);
+	wait_populated(space, nr_pages, REGION_END);
+	r = ops->resize(space->file, nr_pages);
+	if (r < 0) {
+		set_nr_pages(space, old);
+	} else {
+		rwsem_write_lock(space->lock);
+		forget_locked(space, nr_pages, REGION_END, changes);
+		rwsem_write_unlock(space->lock);
+	}
+	changes_free(changes, space->nr_nodes + 1);
+	return r;
+}
+
+/* Make the counters of @idx say what @present does. Under its fault mutex. */
+static int reconcile_page(struct page_space *space, int64_t idx, bool present,
+			  bool keep_reserved)
+{
+	struct page_change change;
+	enum pool_source source;
+	bool was_reserved;
+	int node, r;
+
+	r = page_change_init(&change, idx);
+	if (r < 0)
+		return r;
+	rwsem_write_lock(space->lock);
+	node = inst_node_locked(space, idx);
+	if (present == (node >= 0)) {
+		r = 0;
+	} else if (present) {
+		node = take_locked(space, idx, POOL_ANY_NODE, &change.resv, &change.inst,
+				   &source, &was_reserved);
+		r = node < 0 ? node : 1;
+	} else {
+		give_locked(space, node, keep_reserved, &change.resv, &change.inst);
+		r = 1;
+	}
+	rwsem_write_unlock(space->lock);
+	page_change_free(&change);
+	return r;
+}
+
+int page_reconcile(struct page_space *space, int64_t idx, bool keep_reserved)
+{
+	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
+	int r = space->file->backing->ops->present(space->file, idx);
+
+	if (r >= 0)
+		r = reconcile_page(space, idx, r, keep_reserved);
+	mutex_unlock(mutex);
+	return r;
+}
+
+void page_space_read(struct page_space *space, struct page_space_counts *ret_counts)
+{
+	*ret_counts = (struct page_space_counts){0};
+	rwsem_read_lock(space->lock);
+	for (int node = 0; node < space->nr_nodes; node++) {
+		ret_counts->node[node] =
+			region_map_count_locked(&space->inst[node], 0, REGION_END);
+		ret_counts->instantiated += ret_counts->node[node];
+	}
+	ret_counts->resv =
+		region_map_count_locked(&space->resv, 0, REGION_END) - ret_counts->instantiated;
+	rwsem_read_unlock(space->lock);
+}
+
+int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to)
+{
+	struct region region;
+	bool found;
+
+	rwsem_read_lock(space->lock);
+	found = next_reserved_locked(space, from, to, &region);
+	rwsem_read_unlock(space->lock);
+	return found ? region.from : -1;
+}
