@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
-#include <urcu/urcu-bp.h>
+#include <urcu-bp.h>
 #include <urcu/rculfhash.h>
 
 #include "fs/lock.h"

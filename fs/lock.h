@@ -20,7 +20,8 @@
 
 /* The order in which locks are taken: a thread that holds one may only take one further down. */
 enum lock_rank {
-	LOCK_RANK_CONTROL,     /* clients and tokens of the control socket */
+	LOCK_RANK_CONTROL,     /* the tokens and the list of clients */
+	LOCK_RANK_CLIENT,      /* one client's list of mappings */
 	LOCK_RANK_NAMESPACE,   /* a change of the directory tree */
 	LOCK_RANK_INODE,       /* one file's size and opens */
 	LOCK_RANK_MAPPING,     /* one mapping's address ranges */

@@ -642,6 +642,15 @@ int page_reconcile(struct page_space *space, int64_t idx, bool keep_reserved)
 	return r;
 }
 
+void page_discard(struct page_space *space, int64_t idx, bool keep_reserved)
+{
+	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
+
+	/* Without memory it stays counted until the next page_reconcile(). */
+	reconcile_page(space, idx, false, keep_reserved);
+	mutex_unlock(mutex);
+}
+
 void page_space_read(struct page_space *space, struct page_space_counts *ret_counts)
 {
 	*ret_counts = (struct page_space_counts){0};

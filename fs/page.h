@@ -113,6 +113,9 @@ int page_truncate(struct page_space *space, int64_t nr_pages);
 /* Only the counters of page_truncate() for [from, to): the pages have gone already (munmap). */
 int page_forget(struct page_space *space, int64_t from, int64_t to);
 
+/* Page @idx has been freed without us; with @keep_reserved it is reserved again. Not there: nothing to do. */
+void page_discard(struct page_space *space, int64_t idx, bool keep_reserved);
+
 /*
  * Make the counters of page @idx agree with the backing, where the kernel may have given or
  * taken the page without asking (a client without userfaultfd, madvise(2)). With @keep_reserved

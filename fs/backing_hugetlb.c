@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hugetlb backing. The pages of inode number N are the file N of a private hugetlbfs that only
+ * root can reach.
+ *
+ * Pages are populated by MADV_POPULATE_WRITE through the daemon's own mapping of the file (its
+ * window), not by fallocate(2): hugetlbfs_fallocate() holds the inode's lock while it clears,
+ * so that two threads clearing different pages of one file would take turns. A fault through
+ * the window only takes the kernel's own fault mutex of that page. The window is replaced when
+ * the file grows; whoever uses it is in an RCU read-side section.
+ *
+ * The window is mapped read-only first, because mapping a hugetlbfs file for writing beyond its
+ * end makes it longer, and a truncation may run at the same time.
+ */
+#include "fs/backing_hugetlb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/falloc.h>
+#include <linux/userfaultfd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <urcu-bp.h>
+
+#include "fs/lock.h"
+#include "fs/numa_policy.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+struct window {
+	char *base;
+	int64_t nr_pages;
+	uint64_t page_size;
+	struct rcu_head rcu;
+};
+
+struct backing_hugetlb {
+	struct backing backing;
+	int dir_fd;
+	int probe_uffd; /* answers faults with SIGBUS; -1 where there is no userfaultfd */
+};
+
+struct hugetlb_file {
+	struct backing_file file;
+	uint64_t ino;
+	int fd;
+	struct mutex lock;     /* LOCK_RANK_LEAF; replacing the window */
+	struct window *window; /* rcu; NULL until used */
+	_Atomic int64_t nr_pages;
+};
+
+static struct backing_hugetlb *to_hugetlb(struct backing *backing)
+{
+	return (struct backing_hugetlb *)backing;
+}
+
+static struct hugetlb_file *to_file(struct backing_file *file)
+{
+	return (struct hugetlb_file *)file;
+}
+
+static void window_free(struct window *window)
+{
+	if (!window)
+		return;
+	munmap(window->base, window->nr_pages * window->page_size);
+	free(window);
+}
+
+static void window_free_rcu(struct rcu_head *head)
+{
+	window_free(caa_container_of(head, struct window, rcu));
+}
+
+static struct window *window_new(int fd, int64_t nr_pages, uint64_t page_size)
+{
+	struct window *window = malloc(sizeof(*window));
+	size_t length = nr_pages * page_size;
+
+	if (!window)
+		return NULL;
+	window->nr_pages = nr_pages;
+	window->page_size = page_size;
+	window->base = mmap(NULL, length, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (window->base == MAP_FAILED)
+		goto out_free;
+	if (mprotect(window->base, length, PROT_READ | PROT_WRITE) < 0)
+		goto out_unmap;
+	/* A forked helper has no business here, and would keep the pages from being freed. */
+	madvise(window->base, length, MADV_DONTFORK);
+	return window;
+
+out_unmap:
+	munmap(window->base, length);
+out_free:
+	free(window);
+	return NULL;
+}
+
+/* Make the window reach page @idx. */
+static int window_grow(struct hugetlb_file *file, int64_t idx)
+{
+	struct window *window, *old;
+	int r = 0;
+
+	mutex_lock(&file->lock);
+	old = file->window;
+	if (!old || old->nr_pages <= idx) {
+		if (idx >= file->nr_pages) {
+			r = -ERANGE;
+			goto out_unlock;
+		}
+		window = window_new(file->fd, file->nr_pages, file->file.backing->page_size);
+		if (!window) {
+			r = -ENOMEM;
+			goto out_unlock;
+		}
+		rcu_assign_pointer(file->window, window);
+		if (old)
+			call_rcu(&old->rcu, window_free_rcu);
+	}
+out_unlock:
+	mutex_unlock(&file->lock);
+	return r;
+}
+
+/* The address of page @idx; the caller is in an RCU read-side section. NULL: grow the window.
+ */
+static char *window_page_rcu(struct hugetlb_file *file, int64_t idx)
+{
+	struct window *window = rcu_dereference(file->window);
+
+	if (!window || idx >= window->nr_pages)
+		return NULL;
+	return window->base + idx * window->page_size;
+}
+
+/* Enter an RCU read-side section in which page @idx has an address. */
+static int window_lock(struct hugetlb_file *file, int64_t idx, char **ret_page)
+{
+	int r;
+
+	for (;;) {
+		rcu_read_lock();
+		*ret_page = window_page_rcu(file, idx);
+		if (*ret_page)
+			return 0;
+		rcu_read_unlock();
+		r = window_grow(file, idx);
+		if (r < 0)
+			return r;
+	}
+}
+
+static void window_unlock(void)
+{
+	rcu_read_unlock();
+}
+
+static int hugetlb_file_open(struct backing *backing, uint64_t ino,
+			     struct backing_file **ret_file)
+{
+	struct hugetlb_file *file;
+	struct stat st;
+	char name[24];
+	int r;
+
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	snprintf(name, sizeof(name), "%" PRIu64, ino);
+	file->fd = openat(to_hugetlb(backing)->dir_fd, name,
+			  O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (file->fd < 0 || fstat(file->fd, &st) < 0) {
+		r = -errno;
+		goto out_free;
+	}
+	file->file.backing = backing;
+	file->ino = ino;
+	file->nr_pages = st.st_size / backing->page_size;
+	mutex_init(&file->lock, LOCK_RANK_LEAF);
+	*ret_file = &file->file;
+	return 0;
+
+out_free:
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file);
+	return r;
+}
+
+static void hugetlb_file_close(struct backing_file *backing_file, bool remove)
+{
+	struct hugetlb_file *file = to_file(backing_file);
+	char name[24];
+
+	if (!backing_file)
+		return;
+	if (remove) {
+		snprintf(name, sizeof(name), "%" PRIu64, file->ino);
+		unlinkat(to_hugetlb(backing_file->backing)->dir_fd, name, 0);
+		/* Clients that still map the pages keep the file; its unused reservations go
+		 * now. */
+	}
+	close(file->fd);
+	/* The pages must be gone when this returns, so the window cannot wait for a grace
+	 * period. */
+	synchronize_rcu();
+	window_free(file->window);
+	mutex_deinit(&file->lock);
+	free(file);
+}
+
+static int hugetlb_descriptor(struct backing_file *backing_file, int access_mode)
+{
+	struct hugetlb_file *file = to_file(backing_file);
+	char path[40];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+	fd = open(path, access_mode | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int hugetlb_resize(struct backing_file *backing_file, int64_t nr_pages)
+{
+	struct hugetlb_file *file = to_file(backing_file);
+
+	if (ftruncate(file->fd, nr_pages * backing_file->backing->page_size) < 0)
+		return -errno;
+	file->nr_pages = nr_pages;
+	return 0;
+}
+
+static int hugetlb_reserve(struct backing_file *backing_file, int64_t from, int64_t to)
+{
+	uint64_t page_size = backing_file->backing->page_size;
+	size_t length = (to - from) * page_size;
+	void *addr;
+
+	/* A shared mapping's reservation stays with the file when the mapping goes. */
+	addr = mmap(NULL, length, PROT_READ, MAP_SHARED, to_file(backing_file)->fd,
+		    from * page_size);
+	if (addr == MAP_FAILED)
+		return -errno;
+	munmap(addr, length);
+	return 0;
+}
+
+/* What a failed populate means: the kernel says EFAULT for all that would be SIGBUS. */
+static int populate_error(struct hugetlb_file *file, int64_t idx, int error)
+{
+	struct stat st;
+
+	if (error != EFAULT)
+		return -error;
+	if (fstat(file->fd, &st) == 0 &&
+	    idx >= (int64_t)(st.st_size / file->file.backing->page_size))
+		return -ERANGE;
+	return -ENOSPC;
+}
+
+static int hugetlb_populate(struct backing_file *backing_file, int64_t idx, int node)
+{
+	struct hugetlb_file *file = to_file(backing_file);
+	uint64_t page_size = backing_file->backing->page_size;
+	bool one_node = backing_file->backing->nr_nodes == 1;
+	char *page;
+	int r;
+
+	r = window_lock(file, idx, &page);
+	if (r < 0)
+		return r;
+	if (!one_node)
+		numa_policy_prefer(node);
+	do
+		r = madvise(page, page_size, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
+	while (r == -EINTR);
+	if (r == 0 && !one_node) {
+		r = numa_policy_node_of(page);
+		if (r >= 0)
+			node = r;
+	}
+	window_unlock();
+	return r < 0 ? populate_error(file, idx, -r) : node;
+}
+
+static int hugetlb_punch(struct backing_file *backing_file, int64_t from, int64_t to)
+{
+	uint64_t page_size = backing_file->backing->page_size;
+
+	if (fallocate(to_file(backing_file)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      from * page_size, (to - from) * page_size) < 0)
+		return -errno;
+	return 0;
+}
+
+/*
+ * hugetlbfs has no SEEK_DATA. A mapping whose userfaultfd answers missing pages with SIGBUS
+ * tells the two apart without allocating: populating it for reading works, or fails with
+ * EFAULT.
+ */
+static int hugetlb_present(struct backing_file *backing_file, int64_t idx)
+{
+	struct backing_hugetlb *hugetlb = to_hugetlb(backing_file->backing);
+	uint64_t page_size = backing_file->backing->page_size;
+	struct uffdio_register reg = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	void *addr;
+	int r;
+
+	if (hugetlb->probe_uffd < 0)
+		return -EOPNOTSUPP;
+	addr = mmap(NULL, page_size, PROT_READ, MAP_SHARED | MAP_NORESERVE,
+		    to_file(backing_file)->fd, idx * page_size);
+	if (addr == MAP_FAILED)
+		return -errno;
+	reg.range.start = (uintptr_t)addr;
+	reg.range.len = page_size;
+	if (ioctl(hugetlb->probe_uffd, UFFDIO_REGISTER, &reg) < 0) {
+		r = -errno;
+	} else {
+		do
+			r = madvise(addr, page_size, MADV_POPULATE_READ) < 0 ? -errno : 1;
+		while (r == -EINTR);
+		if (r == -EFAULT)
+			r = 0;
+	}
+	munmap(addr, page_size);
+	return r;
+}
+
+static int64_t hugetlb_count(struct backing_file *backing_file)
+{
+	struct stat st;
+
+	if (fstat(to_file(backing_file)->fd, &st) < 0)
+		return -errno;
+	return st.st_blocks / (int64_t)(backing_file->backing->page_size / 512);
+}
+
+static ssize_t hugetlb_read(struct backing_file *backing_file, void *buf, size_t len,
+			    uint64_t offset)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < len) {
+		n = pread(to_file(backing_file)->fd, (char *)buf + done, len - done,
+			  offset + done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break; /* behind the end */
+		done += n;
+	}
+	memset((char *)buf + done, 0, len - done);
+	return len;
+}
+
+/* hugetlbfs has no write(2). A copy by the kernel, unlike memcpy(), fails without a signal. */
+static ssize_t hugetlb_write(struct backing_file *backing_file, const void *buf, size_t len,
+			     uint64_t offset)
+{
+	struct hugetlb_file *file = to_file(backing_file);
+	uint64_t page_size = backing_file->backing->page_size;
+	struct iovec from = {(void *)buf, len}, to = {NULL, len};
+	char *page;
+	ssize_t n;
+	int r;
+
+	r = window_lock(file, (offset + len - 1) / page_size, &page);
+	if (r < 0)
+		return r;
+	to.iov_base = page - ((offset + len - 1) / page_size) * page_size + offset;
+	n = process_vm_writev(getpid(), &from, 1, &to, 1, 0);
+	if (n < 0)
+		n = -errno;
+	window_unlock();
+	if (n >= 0 && (size_t)n < len)
+		return -EIO;
+	return n;
+}
+
+static const struct backing_ops hugetlb_ops = {
+	.name = "hugetlb",
+	.file_open = hugetlb_file_open,
+	.file_close = hugetlb_file_close,
+	.file_descriptor = hugetlb_descriptor,
+	.resize = hugetlb_resize,
+	.reserve = hugetlb_reserve,
+	.populate = hugetlb_populate,
+	.punch = hugetlb_punch,
+	.present = hugetlb_present,
+	.count = hugetlb_count,
+	.read = hugetlb_read,
+	.write = hugetlb_write,
+};
+
+static int open_probe_uffd(void)
+{
+	struct uffdio_api api = {.api = UFFD_API,
+				 .features = UFFD_FEATURE_MISSING_HUGETLBFS |
+					     UFFD_FEATURE_SIGBUS};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes,
+			struct backing **ret_backing)
+{
+	struct backing_hugetlb *hugetlb = calloc(1, sizeof(*hugetlb));
+
+	if (!hugetlb)
+		return -ENOMEM;
+	hugetlb->backing = (struct backing){&hugetlb_ops, page_size, nr_nodes};
+	hugetlb->dir_fd = dir_fd;
+	hugetlb->probe_uffd = open_probe_uffd();
+	*ret_backing = &hugetlb->backing;
+	return 0;
+}
+
+void backing_hugetlb_free(struct backing *backing)
+{
+	struct backing_hugetlb *hugetlb;
+
+	if (!backing)
+		return;
+	hugetlb = to_hugetlb(backing);
+	rcu_barrier();
+	if (hugetlb->probe_uffd >= 0)
+		close(hugetlb->probe_uffd);
+	close(hugetlb->dir_fd);
+	free(hugetlb);
+}

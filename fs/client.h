@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Client: a process that maps through the control socket. It is known by its pid, watched by a pidfd,
+ * and ends when its process exits, or calls exec: then all that it had mapped is released.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fs/lock.h"
+
+struct mapping;
+
+struct client {
+	pid_t pid;  /* set at init */
+	uid_t uid;  /* set at init */
+	int pidfd;  /* set at init */
+	int socket; /* the control thread's; -1: closed by the client, its mappings live on */
+	char comm[16];             /* set at init */
+	_Atomic int pagemap_fd;    /* -1 until used */
+	struct client *next;       /* control->lock */
+	struct mutex lock;         /* LOCK_RANK_CLIENT */
+	struct mapping *mappings;  /* lock */
+	uint32_t nr_mappings;      /* lock */
+	_Atomic uint64_t nr_refs;  /* the control thread's list and each mapping's */
+};
+
+/* A client for the process @pid on @socket (taken over on success). -ESRCH, -ENOMEM, -errno. */
+int client_new(pid_t pid, uid_t uid, int socket, struct client **ret_client);
+struct client *client_ref(struct client *client);
+void client_put(struct client *client);
+
+/* Take a mapping into the client's list, which takes over the caller's reference. */
+void client_add_mapping(struct client *client, struct mapping *mapping);
+/* The mapping with number @id, with a reference, or NULL. */
+struct mapping *client_find_mapping(struct client *client, uint64_t id);
+/* Take dead mappings, or with @all every one, out of the list; they are chained by ->next. */
+struct mapping *client_take_mappings(struct client *client, bool all);
+
+/* Whether the process has exited. */
+bool client_has_exited(const struct client *client);
+/* A descriptor of /proc/PID/pagemap, which stays the client's; -errno. */
+int client_pagemap(struct client *client);
+
+/* The process that thread @tid belongs to, or -errno. */
+pid_t client_process_of(pid_t tid);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Control: the socket on which clients attach their mappings, the tokens that entitle them to, and
+ * the end of clients.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "fs/mapping.h"
+#include "fs/mount.h"
+#include "hugefuse_protocol.h"
+
+struct control;
+
+/* Listen on @socket_path and start the thread. 0, -errno. */
+int control_new(struct mount *mount, const char *socket_path, struct control **ret_control);
+/* Drop all clients and stop. */
+void control_free(struct control *control);
+
+/*
+ * HUGEFUSE_IOC_MAP of thread @tid of user @uid on @inode, open with @open_flags: check, reserve and
+ * make a token. 0 and @map's answer, or -EINVAL, -EACCES, -ENOMEM, -EMFILE (too many tokens).
+ */
+int control_request_map(struct control *control, struct inode *inode, int open_flags, pid_t tid,
+			uid_t uid, struct hugefuse_ioc_map *map);
+
+/* Call @visit with every attached mapping, until it returns non-zero, which is returned. */
+int control_for_each_mapping(struct control *control, int (*visit)(struct mapping *, void *),
+			     void *data);
+/* How many mappings there are. */
+uint32_t control_nr_mappings(struct control *control);
+/* Wait until there are none, or (-EINTR) control_interrupt() is called. */
+int control_wait_idle(struct control *control);
+void control_interrupt(struct control *control);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The kernel's own hugetlb pool, as /sys/kernel/mm/hugepages and /sys/devices/system/node show
+ * it: read, grown by what a mount needs, and given back exactly. Two daemons that change it at
+ * the same time take turns by a lock file.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fs/pool.h"
+
+/* What was added to the kernel's pool, to be given back. */
+struct kernel_pool_loan {
+	uint64_t page_size; /* bytes */
+	int nr_nodes;
+	int64_t node_pages[POOL_MAX_NODES]; /* added to each node's nr_hugepages */
+	int64_t overcommit;                 /* added to nr_overcommit_hugepages */
+};
+
+/* The kernel's counters for @page_size: 0, -ENOENT where the kernel has no such pages. */
+int kernel_pool_read(uint64_t page_size, int nr_nodes, struct pool_counts *ret_counts);
+
+/*
+ * Have at least @pages unreserved free pages in the kernel's pool, adding what is missing, and
+ * @overcommit surplus pages more than now. Returns 0, what was added in @ret_loan, and in
+ * @ret_node_pages on which nodes the @pages are. On failure adds nothing and returns -ENOMEM,
+ * with one line in @error that says how many were to be had on which node; or another -errno.
+ */
+int kernel_pool_borrow(uint64_t page_size, int nr_nodes, int64_t pages, int64_t overcommit,
+		       struct kernel_pool_loan *ret_loan, int64_t *ret_node_pages, char *error,
+		       size_t error_size);
+/* Give back what was added. 0 or the first -errno; goes on with the rest. */
+int kernel_pool_return(const struct kernel_pool_loan *loan);
+
+/* Write a loan to, or read it from, a file (state/kernel-pool). 0, -errno, -EINVAL malformed.
+ */
+int kernel_pool_save(const struct kernel_pool_loan *loan, int dir_fd, const char *name);
+int kernel_pool_load(struct kernel_pool_loan *ret_loan, int dir_fd, const char *name);

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Direct mappings: their life, and their address ranges. */
+#include "fs/mapping.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/userfaultfd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+
+#include "fs/mount.h"
+#include "fs/private_backing.h"
+
+#define PRIVATE_OBJECT (1ULL << 63) /* fault_key.object of a private mapping */
+
+static _Atomic uint64_t next_mapping_id = 1;
+
+static int mapping_init(struct mapping *mapping, struct mount *mount, struct inode *inode,
+			int64_t from, int64_t to)
+{
+	struct page_space *pages;
+	int r;
+
+	r = inode_pages(mount, inode, &pages);
+	if (r < 0)
+		return r;
+	if (getrandom(mapping->key, sizeof(mapping->key), 0) != sizeof(mapping->key))
+		return -EAGAIN;
+	mapping->id = atomic_fetch_add(&next_mapping_id, 1);
+	mapping->mount = mount;
+	mapping->inode = inode;
+	mapping->space = pages;
+	mapping->from = from;
+	mapping->to = to;
+	mapping->nr_refs = 1;
+	if (mapping->flags & HUGEFUSE_MAP_PRIVATE) {
+		private_backing_init(mapping);
+		r = page_space_init(&mapping->own_space, &mount->core, &mapping->private_file.file,
+				    PRIVATE_OBJECT | mapping->id, 0, REGION_END);
+		if (r < 0)
+			return r;
+		mapping->space = &mapping->own_space;
+	}
+	mutex_init(&mapping->lock, LOCK_RANK_MAPPING);
+	mutex_init(&mapping->ahead.lock, LOCK_RANK_LEAF);
+	region_map_init(&mapping->added, mapping->space->lock);
+	mapping->ahead.last = -2;
+	inode_ref(inode);
+	inode->nr_mappings++;
+	return 0;
+}
+
+static struct mapping *mapping_alloc(void)
+{
+	return aligned_alloc(_Alignof(struct mapping), sizeof(struct mapping));
+}
+
+static int mapping_make(struct mount *mount, struct inode *inode, uint32_t flags, int access_mode,
+			int64_t from, int64_t to, struct mapping **ret_mapping)
+{
+	struct mapping *mapping = mapping_alloc();
+	int r;
+
+	if (!mapping)
+		return -ENOMEM;
+	memset(mapping, 0, sizeof(*mapping));
+	mapping->flags = flags;
+	mapping->access_mode = access_mode;
+	r = mapping_init(mapping, mount, inode, from, to);
+	if (r < 0) {
+		free(mapping);
+		return r;
+	}
+	*ret_mapping = mapping;
+	return 0;
+}
+
+int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int access_mode,
+		int64_t from, int64_t to, struct mapping **ret_mapping)
+{
+	struct mapping *mapping;
+	int64_t r;
+
+	r = mapping_make(mount, inode, flags, access_mode, from, to, &mapping);
+	if (r < 0)
+		return (int)r;
+	if (!(flags & HUGEFUSE_MAP_NORESERVE)) {
+		r = page_reserve(mapping->space, from, to,
+				 flags & HUGEFUSE_MAP_PRIVATE ? NULL : &mapping->added);
+		if (r < 0) {
+			mapping_put(mapping);
+			return (int)r;
+		}
+	}
+	*ret_mapping = mapping;
+	return 0;
+}
+
+int mapping_new_forked(struct mapping *parent, int64_t from, int64_t to,
+		       struct mapping **ret_mapping)
+{
+	int r = mapping_make(parent->mount, parent->inode, parent->flags, parent->access_mode, from,
+			     to, ret_mapping);
+
+	if (r == 0)
+		(*ret_mapping)->forked = true;
+	return r;
+}
+
+void mapping_abort(struct mapping *mapping)
+{
+	page_unreserve_map(mapping->space, &mapping->added);
+	mapping_put(mapping);
+}
+
+void mapping_commit(struct mapping *mapping)
+{
+	region_map_truncate(&mapping->added, 0);
+}
+
+static void mapping_free_rcu(struct rcu_head *head)
+{
+	struct mapping *mapping = caa_container_of(head, struct mapping, rcu);
+
+	free(mapping->segments);
+	mutex_deinit(&mapping->lock);
+	mutex_deinit(&mapping->ahead.lock);
+	free(mapping);
+}
+
+struct mapping *mapping_ref(struct mapping *mapping)
+{
+	mapping->nr_refs++;
+	return mapping;
+}
+
+bool mapping_ref_unless_zero(struct mapping *mapping)
+{
+	uint64_t nr = mapping->nr_refs;
+
+	while (nr > 0) {
+		if (atomic_compare_exchange_weak(&mapping->nr_refs, &nr, nr + 1))
+			return true;
+	}
+	return false;
+}
+
+void mapping_put(struct mapping *mapping)
+{
+	if (!mapping || --mapping->nr_refs > 0)
+		return;
+	region_map_deinit(&mapping->added);
+	page_space_deinit(&mapping->own_space);
+	mapping->inode->nr_mappings--;
+	inode_put(mapping->mount, mapping->inode, 1);
+	call_rcu(&mapping->rcu, mapping_free_rcu);
+}
+
+static struct segments *segments_alloc(uint32_t nr)
+{
+	struct segments *segments;
+
+	segments = malloc(sizeof(*segments) + nr * sizeof(segments->segment[0]));
+	if (segments)
+		segments->nr = 0;
+	return segments;
+}
+
+static void segments_add(struct segments *segments, uint64_t start, uint64_t end, int64_t idx)
+{
+	if (start < end)
+		segments->segment[segments->nr++] = (struct segment){start, end, idx};
+}
+
+static void segments_free_rcu(struct rcu_head *head)
+{
+	free(caa_container_of(head, struct segments, rcu));
+}
+
+static void segments_replace(struct mapping *mapping, struct segments *segments)
+{
+	struct segments *old = mapping->segments;
+
+	mutex_assert_held(&mapping->lock);
+	rcu_assign_pointer(mapping->segments, segments);
+	if (segments->nr == 0)
+		mapping->dead = true;
+	if (old)
+		call_rcu(&old->rcu, segments_free_rcu);
+}
+
+int mapping_set_address(struct mapping *mapping, uint64_t address, uint64_t length)
+{
+	struct segments *segments = segments_alloc(1);
+
+	if (!segments)
+		return -ENOMEM;
+	segments_add(segments, address, address + length, mapping->from);
+	mutex_lock(&mapping->lock);
+	segments_replace(mapping, segments);
+	mutex_unlock(&mapping->lock);
+	return 0;
+}
+
+int64_t mapping_index_at(struct mapping *mapping, uint64_t address)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	const struct segments *segments;
+	int64_t idx = -1;
+
+	rcu_read_lock();
+	segments = rcu_dereference(mapping->segments);
+	for (uint32_t i = 0; segments && i < segments->nr; i++) {
+		const struct segment *segment = &segments->segment[i];
+
+		if (address >= segment->start && address < segment->end) {
+			idx = segment->idx + (int64_t)((address - segment->start) / page_size);
+			break;
+		}
+	}
+	rcu_read_unlock();
+	return idx;
+}
+
+uint64_t mapping_address_of(struct mapping *mapping, int64_t idx)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	const struct segments *segments;
+	uint64_t address = 0;
+
+	rcu_read_lock();
+	segments = rcu_dereference(mapping->segments);
+	for (uint32_t i = 0; segments && i < segments->nr; i++) {
+		const struct segment *segment = &segments->segment[i];
+		int64_t nr = (int64_t)((segment->end - segment->start) / page_size);
+
+		if (idx >= segment->idx && idx < segment->idx + nr) {
+			address = segment->start + (uint64_t)(idx - segment->idx) * page_size;
+			break;
+		}
+	}
+	rcu_read_unlock();
+	return address;
+}
+
+int mapping_uffd_of(const struct mapping *mapping, int64_t idx)
+{
+	uint64_t shard;
+
+	if (mapping->nr_uffds == 0 || idx < mapping->from || idx >= mapping->to)
+		return -1;
+	shard = (uint64_t)(idx - mapping->from) / (uint64_t)mapping->shard_pages;
+	return shard < mapping->nr_uffds ? mapping->uffd[shard] : -1;
+}
+
+/* What is cut out of a segment by [start, end): the index of its first page, and how many. */
+static int64_t cut_pages(const struct segment *segment, uint64_t start, uint64_t end,
+			 uint64_t page_size, int64_t *ret_idx)
+{
+	if (start < segment->start)
+		start = segment->start;
+	if (end > segment->end)
+		end = segment->end;
+	if (start >= end)
+		return 0;
+	*ret_idx = segment->idx + (int64_t)((start - segment->start) / page_size);
+	return (int64_t)((end - start) / page_size);
+}
+
+/* Copy @old without [start, end) to @segments. */
+static void segments_cut(struct segments *segments, const struct segments *old, uint64_t start,
+			 uint64_t end, uint64_t page_size)
+{
+	for (uint32_t i = 0; old && i < old->nr; i++) {
+		struct segment s = old->segment[i];
+
+		if (end <= s.start || start >= s.end) {
+			segments_add(segments, s.start, s.end, s.idx);
+			continue;
+		}
+		segments_add(segments, s.start, start, s.idx);
+		segments_add(segments, end, s.end, s.idx + (int64_t)((end - s.start) / page_size));
+	}
+}
+
+/* Uncharge what a private mapping had in [start, end) of @old. */
+static int forget_pages(struct mapping *mapping, const struct segments *old, uint64_t start,
+			uint64_t end)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	int64_t idx, nr;
+	int r = 0;
+
+	for (uint32_t i = 0; old && i < old->nr && r == 0; i++) {
+		nr = cut_pages(&old->segment[i], start, end, page_size, &idx);
+		if (nr > 0)
+			r = page_forget(mapping->space, idx, idx + nr);
+	}
+	return r;
+}
+
+int mapping_unmap(struct mapping *mapping, uint64_t start, uint64_t end)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	struct segments *segments, *old;
+	int r = 0;
+
+	mutex_lock(&mapping->lock);
+	old = mapping->segments;
+	segments = segments_alloc(2 * (old ? old->nr : 0) + 1);
+	if (!segments)
+		r = -ENOMEM;
+	else if (mapping->flags & HUGEFUSE_MAP_PRIVATE)
+		r = forget_pages(mapping, old, start, end);
+	if (r == 0) {
+		segments_cut(segments, old, start, end, page_size);
+		segments_replace(mapping, segments);
+	} else {
+		free(segments);
+	}
+	mutex_unlock(&mapping->lock);
+	return r;
+}
+
+int mapping_move(struct mapping *mapping, uint64_t from, uint64_t to, uint64_t length)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	struct segments *segments, *old;
+	int64_t idx, nr;
+
+	mutex_lock(&mapping->lock);
+	old = mapping->segments;
+	segments = segments_alloc(3 * (old ? old->nr : 0) + 1);
+	if (!segments) {
+		mutex_unlock(&mapping->lock);
+		return -ENOMEM;
+	}
+	segments_cut(segments, old, from, from + length, page_size);
+	for (uint32_t i = 0; old && i < old->nr; i++) {
+		nr = cut_pages(&old->segment[i], from, from + length, page_size, &idx);
+		if (nr > 0) {
+			uint64_t start = from > old->segment[i].start ? from
+								      : old->segment[i].start;
+
+			segments_add(segments, start - from + to,
+				     start - from + to + (uint64_t)nr * page_size, idx);
+		}
+	}
+	segments_replace(mapping, segments);
+	mutex_unlock(&mapping->lock);
+	return 0;
+}
+
+bool mapping_keeps_reservation(const struct mapping *mapping)
+{
+	return !mapping->forked && !(mapping->flags & HUGEFUSE_MAP_NORESERVE);
+}
+
+void mapping_discard(struct mapping *mapping, uint64_t start, uint64_t end)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+
+	/* The kernel frees after this was told: what is gone is found out when it is looked for. */
+	mapping->suspect = true;
+	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE))
+		return;
+	for (uint64_t address = start; address < end; address += page_size) {
+		int64_t idx = mapping_index_at(mapping, address);
+
+		if (idx >= 0)
+			page_discard(mapping->space, idx, mapping_keeps_reservation(mapping));
+	}
+}
+
+bool mapping_memory_is_gone(struct mapping *mapping)
+{
+	struct uffdio_writeprotect wp = {0};
+	const struct segments *segments;
+	uint64_t start = 0;
+
+	rcu_read_lock();
+	segments = rcu_dereference(mapping->segments);
+	if (segments && segments->nr > 0)
+		start = segments->segment[0].start;
+	rcu_read_unlock();
+	if (start == 0 || mapping->nr_uffds == 0)
+		return mapping->dead;
+	/* Nothing is write-protected, so this changes nothing, but looks whether there is memory. */
+	wp.range.start = start;
+	wp.range.len = mapping->mount->backing->page_size;
+	return ioctl(mapping->uffd[0], UFFDIO_WRITEPROTECT, &wp) < 0 && errno == ESRCH;
+}
+
+int mapping_segments(struct mapping *mapping, struct segment **ret_segments)
+{
+	const struct segments *segments;
+	struct segment *copy;
+	int nr = 0;
+
+	mutex_lock(&mapping->lock);
+	segments = mapping->segments;
+	copy = malloc((segments ? segments->nr : 0) * sizeof(*copy) + 1);
+	if (copy && segments) {
+		nr = (int)segments->nr;
+		memcpy(copy, segments->segment, nr * sizeof(*copy));
+	}
+	mutex_unlock(&mapping->lock);
+	if (!copy)
+		return -ENOMEM;
+	*ret_segments = copy;
+	return nr;
+}

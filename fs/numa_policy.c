@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * NUMA, by libnuma. The thread's own policy is remembered per thread, so that asking for the
+ * same node again costs no system call.
+ */
+#include "fs/numa_policy.h"
+
+#include <errno.h>
+#include <numa.h>
+#include <numaif.h>
+#include <stddef.h>
+
+#include "fs/pool.h"
+
+int numa_policy_nr_nodes(void)
+{
+	int nr;
+
+	if (numa_available() < 0)
+		return 1;
+	nr = numa_max_node() + 1;
+	return nr > POOL_MAX_NODES ? POOL_MAX_NODES : nr;
+}
+
+void numa_policy_prefer(int node)
+{
+	static _Thread_local int current = -1;
+
+	if (node == current || numa_available() < 0)
+		return;
+	numa_set_preferred(node);
+	current = node;
+}
+
+int numa_policy_node_of(const void *addr)
+{
+	int node;
+
+	if (get_mempolicy(&node, NULL, 0, (void *)addr, MPOL_F_NODE | MPOL_F_ADDR) < 0)
+		return -errno;
+	return node;
+}

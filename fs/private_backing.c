@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Backing of a private mapping. The zeroes to copy come from a mapping of the kernel's zero page, as
+ * large as one huge page but 4 KB of memory, which stays in the cache.
+ */
+#include "fs/private_backing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/userfaultfd.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fs/client.h"
+#include "fs/mapping.h"
+#include "fs/mount.h"
+
+#define PAGEMAP_PRESENT   (1ULL << 63)
+#define PAGEMAP_FILE      (1ULL << 61)
+#define PAGEMAP_EXCLUSIVE (1ULL << 56)
+
+static struct mapping *to_mapping(struct backing_file *file)
+{
+	return ((struct private_file *)file)->mapping;
+}
+
+static void *zeroes(uint64_t page_size)
+{
+	static _Atomic(void *) source;
+	void *addr = source, *none = NULL;
+
+	if (addr)
+		return addr;
+	addr = mmap(NULL, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (addr == MAP_FAILED)
+		return NULL;
+	madvise(addr, page_size, MADV_NOHUGEPAGE);
+	if (!atomic_compare_exchange_strong(&source, &none, addr)) {
+		munmap(addr, page_size);
+		addr = none;
+	}
+	return addr;
+}
+
+static int private_populate(struct backing_file *file, int64_t idx, int node)
+{
+	struct mapping *mapping = to_mapping(file);
+	uint64_t page_size = file->backing->page_size;
+	struct uffdio_copy copy = {
+		.dst = mapping_address_of(mapping, idx),
+		.src = (uintptr_t)zeroes(page_size),
+		.len = page_size,
+	};
+	int uffd = mapping_uffd_of(mapping, idx);
+
+	if (!copy.src)
+		return -ENOMEM;
+	if (!copy.dst || uffd < 0)
+		return -ERANGE;
+	if (ioctl(uffd, UFFDIO_COPY, &copy) == 0)
+		return node;
+	switch (errno) {
+	case EEXIST:
+		return node;
+	case ENOENT:
+	case ESRCH:
+	case EINVAL:
+		return -ERANGE; /* unmapped, or the client is gone */
+	case ENOMEM:
+		return -ENOSPC;
+	}
+	return -errno; /* EAGAIN: the address space is changing */
+}
+
+/*
+ * A page is this mapping's if it is anonymous; of a forked child's, if nobody shares it any more:
+ * until the copy on write it is still the parent's.
+ */
+static int private_present(struct backing_file *file, int64_t idx)
+{
+	struct mapping *mapping = to_mapping(file);
+	uint64_t address = mapping_address_of(mapping, idx), entry;
+	int fd, r;
+
+	if (!address || !mapping->client)
+		return 0;
+	fd = client_pagemap(mapping->client);
+	if (fd < 0)
+		return fd;
+	r = pread(fd, &entry, sizeof(entry), (off_t)(address / 4096 * sizeof(entry)));
+	if (r != sizeof(entry))
+		return r < 0 ? -errno : 0;
+	if (!(entry & PAGEMAP_PRESENT) || (entry & PAGEMAP_FILE))
+		return 0;
+	return !mapping->forked || (entry & PAGEMAP_EXCLUSIVE);
+}
+
+static const struct backing_ops private_ops = {
+	.name = "private",
+	.populate = private_populate,
+	.present = private_present,
+};
+
+void private_backing_init(struct mapping *mapping)
+{
+	struct private_file *file = &mapping->private_file;
+
+	file->mapping = mapping;
+	file->backing = *mapping->mount->backing;
+	file->backing.ops = &private_ops;
+	file->file.backing = &file->backing;
+}
