@@ -5,7 +5,8 @@
  * experiments with many threads.
  *
  * A backing decides nothing and counts nothing; it does what the page transaction tells it. Its
- * functions may block. populate, punch and present of one page are called under that page's fault mutex.
+ * functions may block. populate, punch and present of one page are called under that page's
+ * fault mutex.
  */
 #pragma once
 
@@ -24,7 +25,8 @@ struct backing_ops {
 	int (*file_open)(struct backing *backing, uint64_t ino, struct backing_file **ret_file);
 	/* Close it. With @remove its pages are freed as soon as nobody maps them. */
 	void (*file_close)(struct backing_file *file, bool remove);
-	/* A descriptor that a client may map, open for O_RDONLY or O_RDWR. The caller closes it. */
+	/* A descriptor that a client may map, open for O_RDONLY or O_RDWR. The caller closes
+	 * it. */
 	int (*file_descriptor)(struct backing_file *file, int access_mode);
 
 	/* Let the file have @nr_pages pages; what is behind is freed. */
@@ -32,8 +34,9 @@ struct backing_ops {
 	/* Make the kernel reserve [from, to) too, so that the guarantee outlives the daemon. */
 	int (*reserve)(struct backing_file *file, int64_t from, int64_t to);
 	/*
-	 * Allocate and clear page @idx, on @node if there is more than one. Returns the node that it
-	 * is on; -ENOSPC, -ENOMEM; -ERANGE where the file has become shorter. Success where it is there.
+	 * Allocate and clear page @idx, on @node if there is more than one. Returns the node
+	 * that it is on; -ENOSPC, -ENOMEM; -ERANGE where the file has become shorter. Success
+	 * where it is there.
 	 */
 	int (*populate)(struct backing_file *file, int64_t idx, int node);
 	/* Free the pages [from, to). */
@@ -44,11 +47,13 @@ struct backing_ops {
 	int64_t (*count)(struct backing_file *file);
 
 	/*
-	 * Bytes of pages that are there: never allocates and never raises a signal when the file is
-	 * cut meanwhile. Returns @len or -errno. read gives zeroes for pages that are not there.
+	 * Bytes of pages that are there: never allocates and never raises a signal when the
+	 * file is cut meanwhile. Returns @len or -errno. read gives zeroes for pages that are
+	 * not there.
 	 */
 	ssize_t (*read)(struct backing_file *file, void *buf, size_t len, uint64_t offset);
-	ssize_t (*write)(struct backing_file *file, const void *buf, size_t len, uint64_t offset);
+	ssize_t (*write)(struct backing_file *file, const void *buf, size_t len,
+			 uint64_t offset);
 };
 
 struct backing {

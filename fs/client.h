@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Client: a process that maps through the control socket. It is known by its pid, watched by a pidfd,
- * and ends when its process exits, or calls exec: then all that it had mapped is released.
+ * Client: a process that maps through the control socket. It is known by its pid, watched by a
+ * pidfd, and ends when its process exits, or calls exec: then all that it had mapped is
+ * released.
  */
 #pragma once
 
@@ -19,13 +20,13 @@ struct client {
 	uid_t uid;  /* set at init */
 	int pidfd;  /* set at init */
 	int socket; /* the control thread's; -1: closed by the client, its mappings live on */
-	char comm[16];             /* set at init */
-	_Atomic int pagemap_fd;    /* -1 until used */
-	struct client *next;       /* control->lock */
-	struct mutex lock;         /* LOCK_RANK_CLIENT */
-	struct mapping *mappings;  /* lock */
-	uint32_t nr_mappings;      /* lock */
-	_Atomic uint64_t nr_refs;  /* the control thread's list and each mapping's */
+	char comm[16];            /* set at init */
+	_Atomic int pagemap_fd;   /* -1 until used */
+	struct client *next;      /* control->lock */
+	struct mutex lock;        /* LOCK_RANK_CLIENT */
+	struct mapping *mappings; /* lock */
+	uint32_t nr_mappings;     /* lock */
+	_Atomic uint64_t nr_refs; /* the control thread's list and each mapping's */
 };
 
 /* A client for the process @pid on @socket (taken over on success). -ESRCH, -ENOMEM, -errno. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Control: the socket on which clients attach their mappings, the tokens that entitle them to, and
- * the end of clients.
+ * Control: the socket on which clients attach their mappings, the tokens that entitle them to,
+ * and the end of clients.
  */
 #pragma once
 
@@ -19,8 +19,9 @@ int control_new(struct mount *mount, const char *socket_path, struct control **r
 void control_free(struct control *control);
 
 /*
- * HUGEFUSE_IOC_MAP of thread @tid of user @uid on @inode, open with @open_flags: check, reserve and
- * make a token. 0 and @map's answer, or -EINVAL, -EACCES, -ENOMEM, -EMFILE (too many tokens).
+ * HUGEFUSE_IOC_MAP of thread @tid of user @uid on @inode, open with @open_flags: check, reserve
+ * and make a token. 0 and @map's answer, or -EINVAL, -EACCES, -ENOMEM, -EMFILE (too many
+ * tokens).
  */
 int control_request_map(struct control *control, struct inode *inode, int open_flags, pid_t tid,
 			uid_t uid, struct hugefuse_ioc_map *map);

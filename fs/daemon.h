@@ -22,14 +22,15 @@ enum exit_code {
 };
 
 /*
- * Mount and serve. In the background returns in the caller as soon as the mount answers, or with
- * EXIT_FAILED after one line on stderr and with nothing changed; in the foreground when it is
- * unmounted or a SIGINT, SIGTERM or SIGHUP has come.
+ * Mount and serve. In the background returns in the caller as soon as the mount answers, or
+ * with EXIT_FAILED after one line on stderr and with nothing changed; in the foreground when it
+ * is unmounted or a SIGINT, SIGTERM or SIGHUP has come.
  */
 int daemon_mount(const struct daemon_config *config);
 
 /*
- * Unmount @mountpoint, wait (bounded) until its daemon has given everything back, and do that in
- * its place if it is dead. @force: also while processes have pages mapped. Returns an exit code.
+ * Unmount @mountpoint, wait (bounded) until its daemon has given everything back, and do that
+ * in its place if it is dead. @force: also while processes have pages mapped. Returns an exit
+ * code.
  */
 int daemon_umount(const char *mountpoint, bool force);

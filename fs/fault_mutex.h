@@ -2,8 +2,8 @@
 /*
  * The fault mutex table: a page is instantiated under the mutex that its key hashes to, so that
  * two threads that race for the last page of a pool never see a spurious failure, while
- * different pages are cleared in parallel. With one mutex it is the single "instantiation mutex"
- * that hugetlbfs had before Linux 3.15. Follows hugetlb_fault_mutex_hash().
+ * different pages are cleared in parallel. With one mutex it is the single "instantiation
+ * mutex" that hugetlbfs had before Linux 3.15. Follows hugetlb_fault_mutex_hash().
  */
 #pragma once
 
@@ -36,8 +36,8 @@ uint32_t jhash2(const uint32_t *words, uint32_t nr_words, uint32_t initval);
 uint32_t fault_mutex_default_count(unsigned int nr_cpus);
 
 /*
- * Set up @nr_mutexes (rounded up to a power of two; 0: the default for this machine). 0, -EINVAL
- * for more than 2^20, -ENOMEM.
+ * Set up @nr_mutexes (rounded up to a power of two; 0: the default for this machine). 0,
+ * -EINVAL for more than 2^20, -ENOMEM.
  */
 int fault_mutex_table_init(struct fault_mutex_table *table, uint32_t nr_mutexes,
 			   enum fault_hash hash);

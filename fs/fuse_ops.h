@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * FUSE low-level operations: the namespace and file content, between libfuse and fs/inode, fs/file
- * and fs/stats. Requests run on libfuse's threads, and no lock is held when a reply is sent.
+ * FUSE low-level operations: the namespace and file content, between libfuse and fs/inode,
+ * fs/file and fs/stats. Requests run on libfuse's threads, and no lock is held when a reply is
+ * sent.
  */
 #pragma once
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Inodes: one struct for each inode of the private tmpfs that holds the namespace ("names"), found
- * by inode number. The number is also the FUSE node id (the root's node id is FUSE_ROOT_ID), so
- * that a daemon started later could answer for ids handed out before. The tmpfs is mounted with
- * inode64 and never uses a number twice.
+ * Inodes: one struct for each inode of the private tmpfs that holds the namespace ("names"),
+ * found by inode number. The number is also the FUSE node id (the root's node id is
+ * FUSE_ROOT_ID), so that a daemon started later could answer for ids handed out before. The
+ * tmpfs is mounted with inode64 and never uses a number twice.
  *
- * An inode holds an O_PATH descriptor of its tmpfs inode; owner, mode, times, links, xattrs and the
- * exact size are only there, never here. A regular file's pages hang on it as a page_space.
+ * An inode holds an O_PATH descriptor of its tmpfs inode; owner, mode, times, links, xattrs and
+ * the exact size are only there, never here. A regular file's pages hang on it as a page_space.
  *
- * References: each lookup that FUSE has not forgotten, each mapping and token, each operation that
- * wants one. When the last goes, the inode is freed with its pages if it has no link left; it
- * stays in the table, without references, while it has a link and pages or reservations; else
- * only the struct is freed.
+ * References: each lookup that FUSE has not forgotten, each mapping and token, each operation
+ * that wants one. When the last goes, the inode is freed with its pages if it has no link left;
+ * it stays in the table, without references, while it has a link and pages or reservations;
+ * else only the struct is freed.
  *
- * Lookup is lock-free: rculfhash, freed after a grace period. The way from and to zero references
- * is under the table's lock.
+ * Lookup is lock-free: rculfhash, freed after a grace period. The way from and to zero
+ * references is under the table's lock.
  */
 #pragma once
 
@@ -32,20 +32,20 @@
 struct mount;
 
 struct inode {
-	uint64_t ino;    /* set at init */
-	mode_t type;     /* set at init; S_IFMT bits */
-	int fd;          /* set at init; O_PATH in names/ */
-	bool in_table;   /* table->lock */
+	uint64_t ino;  /* set at init */
+	mode_t type;   /* set at init; S_IFMT bits */
+	int fd;        /* set at init; O_PATH in names/ */
+	bool in_table; /* table->lock */
 	_Atomic uint64_t nr_refs;
 	_Atomic uint32_t nr_mappings; /* direct mappings, by all clients */
 
 	/*
-	 * A regular file's content. lock is held for reading by what reads, writes, maps or reserves,
-	 * for writing by what changes the size; faults do not take it.
+	 * A regular file's content. lock is held for reading by what reads, writes, maps or
+	 * reserves, for writing by what changes the size; faults do not take it.
 	 */
 	struct rwsem lock;
-	_Atomic(struct page_space *) pages;      /* made on first use; NULL until then */
-	struct backing_file *backing_file;       /* made with pages */
+	_Atomic(struct page_space *) pages; /* made on first use; NULL until then */
+	struct backing_file *backing_file;  /* made with pages */
 
 	struct cds_lfht_node node; /* rcu */
 	struct rcu_head rcu;
@@ -57,7 +57,8 @@ struct inode_table {
 	uint64_t root_ino;       /* set at init */
 };
 
-/* Set up the table with the root directory, open as @root_fd (O_PATH, taken over on success). */
+/* Set up the table with the root directory, open as @root_fd (O_PATH, taken over on success).
+ */
 int inode_table_init(struct inode_table *table, int root_fd);
 /* Free all inodes and, of files without a link, the pages. No operation is running any more. */
 void inode_table_deinit(struct mount *mount);
@@ -82,20 +83,22 @@ struct inode *inode_ref(struct inode *inode);
 void inode_put(struct mount *mount, struct inode *inode, uint64_t nr);
 
 /*
- * stat(2) of the inode. For regular files st_blksize is the page size of the mount and st_blocks
- * counts the instantiated pages; st_ino of the root is what inode_node_id() says.
+ * stat(2) of the inode. For regular files st_blksize is the page size of the mount and
+ * st_blocks counts the instantiated pages; st_ino of the root is what inode_node_id() says.
  */
 int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat);
 
-/* The path from the mount's root ("/a/b"), with " (deleted)" behind it if it has no name left. */
+/* The path from the mount's root ("/a/b"), with " (deleted)" behind it if it has no name left.
+ */
 int inode_path(struct mount *mount, struct inode *inode, char *buf, size_t buf_size);
 
 /*
- * Call @visit for every inode of the table that has pages; stops where it returns non-zero and returns that. The
- * inodes stay valid during the call (RCU read side: do not block for long).
+ * Call @visit for every inode of the table that has pages; stops where it returns non-zero and
+ * returns that. The inodes stay valid during the call (RCU read side: do not block for long).
  */
 int inode_for_each(struct mount *mount, int (*visit)(struct mount *, struct inode *, void *),
 		   void *data);
 
-/* The pages of a regular file, made on first use. 0, -EISDIR/-EINVAL for other types, -ENOMEM ... */
+/* The pages of a regular file, made on first use. 0, -EISDIR/-EINVAL for other types, -ENOMEM
+ * ... */
 int inode_pages(struct mount *mount, struct inode *inode, struct page_space **ret_pages);

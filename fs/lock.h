@@ -18,7 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The order in which locks are taken: a thread that holds one may only take one further down. */
+/* The order in which locks are taken: a thread that holds one may only take one further down.
+ */
 enum lock_rank {
 	LOCK_RANK_CONTROL,     /* the tokens and the list of clients */
 	LOCK_RANK_CLIENT,      /* one client's list of mappings */
@@ -26,7 +27,7 @@ enum lock_rank {
 	LOCK_RANK_INODE,       /* one file's size and opens */
 	LOCK_RANK_MAPPING,     /* one mapping's address ranges */
 	LOCK_RANK_FAULT_MUTEX, /* the fault mutex table */
-	LOCK_RANK_REGION_MAP,  /* region maps: from here on no blocking call and no allocation */
+	LOCK_RANK_REGION_MAP, /* region maps: from here on no blocking call and no allocation */
 	LOCK_RANK_SUBPOOL,
 	LOCK_RANK_POOL,
 	LOCK_RANK_LEAF, /* statistics and queues, nothing is taken inside */
@@ -38,10 +39,10 @@ const char *lock_rank_name(enum lock_rank rank);
 
 /* One class's counters. Times in nanoseconds; min is 0 where nothing was counted. */
 struct lock_counts {
-	uint64_t nr_contentions;    /* acquisitions that had to wait */
-	uint64_t nr_acquisitions;   /* all acquisitions */
-	uint64_t nr_bounces;        /* acquisitions on another CPU than the lock's last one */
-	uint64_t nr_wait_bounces;   /* contended ones among nr_bounces */
+	uint64_t nr_contentions;  /* acquisitions that had to wait */
+	uint64_t nr_acquisitions; /* all acquisitions */
+	uint64_t nr_bounces;      /* acquisitions on another CPU than the lock's last one */
+	uint64_t nr_wait_bounces; /* contended ones among nr_bounces */
 	uint64_t wait_min_ns, wait_max_ns, wait_total_ns;
 	uint64_t hold_min_ns, hold_max_ns, hold_total_ns;
 };
@@ -58,7 +59,8 @@ struct lock_class_stat {
  */
 void lock_stat_read(enum lock_rank rank, struct lock_class_stat *ret_stat);
 
-/* Set all counters of all classes to zero (they continue from a remembered base). Thread-safe. */
+/* Set all counters of all classes to zero (they continue from a remembered base). Thread-safe.
+ */
 void lock_stat_clear(void);
 
 /* Switch counting on or off at run time (mount option lockstat=); on at start. */
@@ -75,8 +77,8 @@ struct mutex {
 	uint32_t last_cpu;                   /* the lock itself */
 	uint32_t nr_contentions;             /* the lock itself; wraps */
 	uint64_t nr_acquisitions;            /* the lock itself */
-	uint64_t hold_start;                 /* the lock itself, in clock ticks; 0: not counted */
-	_Atomic int owner;                   /* thread id, kept with lock_check only */
+	uint64_t hold_start; /* the lock itself, in clock ticks; 0: not counted */
+	_Atomic int owner;   /* thread id, kept with lock_check only */
 };
 
 void mutex_init(struct mutex *mutex, enum lock_rank rank);
@@ -96,10 +98,10 @@ struct rwsem {
 	_Alignas(64) _Atomic uint32_t state;
 	_Atomic uint32_t nr_write_waiters;
 	_Atomic uint32_t read_futex, write_futex;
-	enum lock_rank rank;    /* set at init */
-	uint32_t last_cpu;      /* written by writers only */
-	uint64_t hold_start;    /* the writer */
-	_Atomic int owner;      /* thread id of the writer, kept with lock_check only */
+	enum lock_rank rank; /* set at init */
+	uint32_t last_cpu;   /* written by writers only */
+	uint64_t hold_start; /* the writer */
+	_Atomic int owner;   /* thread id of the writer, kept with lock_check only */
 };
 
 void rwsem_init(struct rwsem *sem, enum lock_rank rank);

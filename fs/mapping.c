@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
+#include <unistd.h>
 
+#include "fs/client.h"
 #include "fs/mount.h"
 #include "fs/private_backing.h"
 
@@ -37,16 +39,16 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 	mapping->nr_refs = 1;
 	if (mapping->flags & HUGEFUSE_MAP_PRIVATE) {
 		private_backing_init(mapping);
-		r = page_space_init(&mapping->own_space, &mount->core, &mapping->private_file.file,
-				    PRIVATE_OBJECT | mapping->id, 0, REGION_END);
+		r = page_space_init(&mapping->own_space, &mount->core,
+				    &mapping->private_file.file, PRIVATE_OBJECT | mapping->id,
+				    0, REGION_END);
 		if (r < 0)
 			return r;
 		mapping->space = &mapping->own_space;
 	}
 	mutex_init(&mapping->lock, LOCK_RANK_MAPPING);
-	mutex_init(&mapping->ahead.lock, LOCK_RANK_LEAF);
+	ahead_init(&mapping->ahead);
 	region_map_init(&mapping->added, mapping->space->lock);
-	mapping->ahead.last = -2;
 	inode_ref(inode);
 	inode->nr_mappings++;
 	return 0;
@@ -57,8 +59,8 @@ static struct mapping *mapping_alloc(void)
 	return aligned_alloc(_Alignof(struct mapping), sizeof(struct mapping));
 }
 
-static int mapping_make(struct mount *mount, struct inode *inode, uint32_t flags, int access_mode,
-			int64_t from, int64_t to, struct mapping **ret_mapping)
+static int mapping_make(struct mount *mount, struct inode *inode, uint32_t flags,
+			int access_mode, int64_t from, int64_t to, struct mapping **ret_mapping)
 {
 	struct mapping *mapping = mapping_alloc();
 	int r;
@@ -101,8 +103,8 @@ int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int ac
 int mapping_new_forked(struct mapping *parent, int64_t from, int64_t to,
 		       struct mapping **ret_mapping)
 {
-	int r = mapping_make(parent->mount, parent->inode, parent->flags, parent->access_mode, from,
-			     to, ret_mapping);
+	int r = mapping_make(parent->mount, parent->inode, parent->flags, parent->access_mode,
+			     from, to, ret_mapping);
 
 	if (r == 0)
 		(*ret_mapping)->forked = true;
@@ -126,7 +128,7 @@ static void mapping_free_rcu(struct rcu_head *head)
 
 	free(mapping->segments);
 	mutex_deinit(&mapping->lock);
-	mutex_deinit(&mapping->ahead.lock);
+	ahead_deinit(&mapping->ahead);
 	free(mapping);
 }
 
@@ -151,10 +153,13 @@ void mapping_put(struct mapping *mapping)
 {
 	if (!mapping || --mapping->nr_refs > 0)
 		return;
+	for (uint32_t i = 0; i < mapping->nr_uffds; i++)
+		close(mapping->uffd[i]);
 	region_map_deinit(&mapping->added);
 	page_space_deinit(&mapping->own_space);
 	mapping->inode->nr_mappings--;
 	inode_put(mapping->mount, mapping->inode, 1);
+	client_put(mapping->client);
 	call_rcu(&mapping->rcu, mapping_free_rcu);
 }
 
@@ -255,6 +260,15 @@ int mapping_uffd_of(const struct mapping *mapping, int64_t idx)
 	return shard < mapping->nr_uffds ? mapping->uffd[shard] : -1;
 }
 
+void mapping_wake(struct mapping *mapping, int64_t idx, uint64_t address)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	struct uffdio_range range = {address & ~(page_size - 1), page_size};
+
+	/* It fails only where the memory has gone, and then nobody waits. */
+	ioctl(mapping_uffd_of(mapping, idx), UFFDIO_WAKE, &range);
+}
+
 /* What is cut out of a segment by [start, end): the index of its first page, and how many. */
 static int64_t cut_pages(const struct segment *segment, uint64_t start, uint64_t end,
 			 uint64_t page_size, int64_t *ret_idx)
@@ -281,7 +295,8 @@ static void segments_cut(struct segments *segments, const struct segments *old, 
 			continue;
 		}
 		segments_add(segments, s.start, start, s.idx);
-		segments_add(segments, end, s.end, s.idx + (int64_t)((end - s.start) / page_size));
+		segments_add(segments, end, s.end,
+			     s.idx + (int64_t)((end - s.start) / page_size));
 	}
 }
 
@@ -362,8 +377,6 @@ void mapping_discard(struct mapping *mapping, uint64_t start, uint64_t end)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
 
-	/* The kernel frees after this was told: what is gone is found out when it is looked for. */
-	mapping->suspect = true;
 	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE))
 		return;
 	for (uint64_t address = start; address < end; address += page_size) {
@@ -387,7 +400,8 @@ bool mapping_memory_is_gone(struct mapping *mapping)
 	rcu_read_unlock();
 	if (start == 0 || mapping->nr_uffds == 0)
 		return mapping->dead;
-	/* Nothing is write-protected, so this changes nothing, but looks whether there is memory. */
+	/* Nothing is write-protected, so this changes nothing, but looks whether there is
+	 * memory. */
 	wp.range.start = start;
 	wp.range.len = mapping->mount->backing->page_size;
 	return ioctl(mapping->uffd[0], UFFDIO_WRITEPROTECT, &wp) < 0 && errno == ESRCH;

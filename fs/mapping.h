@@ -2,14 +2,15 @@
 /*
  * Direct mappings: which pages of which file a client has mapped where.
  *
- * A mapping is made when a client asks for it, with its reservation, and is pending until the client
- * has handed over its userfaultfds. A shared mapping works on the file's page space; a private one
- * has a page space of its own, whose pages are in the client's memory alone, and whose backing
- * gives a missing page by UFFDIO_COPY of zeroes.
+ * A mapping is made when a client asks for it, with its reservation, and is pending until the
+ * client has handed over its userfaultfds. A shared mapping works on the file's page space; a
+ * private one has a page space of its own, whose pages are in the client's memory alone, and
+ * whose backing gives a missing page by UFFDIO_COPY of zeroes.
  *
  * The address ranges (segments) are an immutable array that is replaced under mapping->lock and
- * read under RCU, so that the fault path takes no lock. One mapping begins as one segment; munmap
- * and mremap of parts cut and move them. A userfaultfd covers a fixed range of page indexes.
+ * read under RCU, so that the fault path takes no lock. One mapping begins as one segment;
+ * munmap and mremap of parts cut and move them. A userfaultfd covers a fixed range of page
+ * indexes.
  *
  * References: the client's list, each userfaultfd that is served, each fault in flight.
  */
@@ -21,6 +22,7 @@
 #include <sys/types.h>
 #include <urcu-bp.h>
 
+#include "fs/ahead.h"
 #include "fs/inode.h"
 #include "fs/page.h"
 #include "hugefuse_protocol.h"
@@ -47,15 +49,6 @@ struct private_file {
 	struct mapping *mapping;
 };
 
-/* How pages are populated before they are touched; see fault_service.c. */
-struct ahead {
-	struct mutex lock; /* LOCK_RANK_LEAF */
-	int64_t next, end; /* lock; the window: pages still to populate */
-	int64_t window;    /* lock; its size, in pages */
-	int64_t last;      /* lock; the last index that was faulted on */
-	_Atomic bool active; /* somebody is populating */
-};
-
 struct mapping {
 	uint64_t id;     /* set at init */
 	uint64_t key[2]; /* set at init; what a forked child must show */
@@ -70,17 +63,16 @@ struct mapping {
 	struct region_map added; /* what a pending shared mapping has newly reserved */
 	int64_t from, to;        /* set at init; page indexes */
 
-	struct client *client; /* set at attach */
-	struct mapping *next;  /* client->lock: the client's list */
-	int uffd[HUGEFUSE_MAX_SHARDS]; /* set at register; the fault service's, which closes them */
+	struct client *client;         /* set at attach */
+	struct mapping *next;          /* client->lock: the client's list */
+	int uffd[HUGEFUSE_MAX_SHARDS]; /* set at register; closed with the mapping */
 	uint32_t nr_uffds;             /* set at register; 0: the kernel serves the faults */
 	int64_t shard_pages;           /* set at register */
 
 	struct mutex lock;         /* LOCK_RANK_MAPPING */
 	struct segments *segments; /* rcu; replaced under lock */
 	_Atomic bool dead;         /* nothing is mapped any more */
-	_Atomic bool suspect;      /* the kernel may have freed or given pages meanwhile */
-	_Atomic uint32_t nr_unregistered; /* pages taken out of the userfaultfd for want of a page */
+	_Atomic bool refused;      /* pages were taken out of the userfaultfd for want of one */
 	_Atomic uint64_t nr_refs;
 	_Atomic uint64_t nr_faults;
 	struct ahead ahead;
@@ -89,11 +81,13 @@ struct mapping {
 
 /*
  * A pending mapping of pages [from, to) of @inode, whose pages are reserved unless
- * HUGEFUSE_MAP_NORESERVE is in @flags. 0, -ENOMEM where they cannot be reserved, or another -errno.
+ * HUGEFUSE_MAP_NORESERVE is in @flags. 0, -ENOMEM where they cannot be reserved, or another
+ * -errno.
  */
 int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int access_mode,
 		int64_t from, int64_t to, struct mapping **ret_mapping);
-/* A pending mapping for a forked child of the same pages as [from, to) of @parent; nothing is reserved. */
+/* A pending mapping for a forked child of the same pages as [from, to) of @parent; nothing is
+ * reserved. */
 int mapping_new_forked(struct mapping *parent, int64_t from, int64_t to,
 		       struct mapping **ret_mapping);
 /* Give up a pending mapping, and what it reserved. */
@@ -112,23 +106,28 @@ int mapping_set_address(struct mapping *mapping, uint64_t address, uint64_t leng
 int64_t mapping_index_at(struct mapping *mapping, uint64_t address);
 /* The address of page @idx, or 0. Lock-free. */
 uint64_t mapping_address_of(struct mapping *mapping, int64_t idx);
+/* Wake who waits for the page at @address in the userfaultfd of page @idx. */
+void mapping_wake(struct mapping *mapping, int64_t idx, uint64_t address);
 /* The userfaultfd that page @idx belongs to, or -1. */
 int mapping_uffd_of(const struct mapping *mapping, int64_t idx);
 
 /*
- * [start, end) has been unmapped: forget it, and of a private mapping its pages and reservations.
- * Marks the mapping dead when nothing is left. 0 or -ENOMEM.
+ * [start, end) has been unmapped: forget it, and of a private mapping its pages and
+ * reservations. Marks the mapping dead when nothing is left. 0 or -ENOMEM.
  */
 int mapping_unmap(struct mapping *mapping, uint64_t start, uint64_t end);
 /* @length bytes have been moved from @from to @to (mremap). 0 or -ENOMEM. */
 int mapping_move(struct mapping *mapping, uint64_t from, uint64_t to, uint64_t length);
-/* [start, end) of a private mapping has lost its pages (MADV_DONTNEED); they are reserved again. */
+/* [start, end) of a private mapping has lost its pages (MADV_DONTNEED); they are reserved
+ * again. */
 void mapping_discard(struct mapping *mapping, uint64_t start, uint64_t end);
 
-/* Whether a page of this private mapping that is freed becomes a reserved one again (as since Linux 6.11). */
+/* Whether a page of this private mapping that is freed becomes a reserved one again (as since
+ * Linux 6.11). */
 bool mapping_keeps_reservation(const struct mapping *mapping);
 
-/* Whether the memory that was mapped has gone altogether (the process has exited or called exec). */
+/* Whether the memory that was mapped has gone altogether (the process has exited or called
+ * exec). */
 bool mapping_memory_is_gone(struct mapping *mapping);
 
 /* The address ranges at this moment, malloc()ed; the number of them or -ENOMEM. */

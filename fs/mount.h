@@ -33,5 +33,6 @@ struct mount {
 
 static inline int64_t mount_bytes_to_pages(const struct mount *mount, uint64_t bytes)
 {
-	return (int64_t)(bytes / mount->backing->page_size + (bytes % mount->backing->page_size != 0));
+	return (int64_t)(bytes / mount->backing->page_size +
+			 (bytes % mount->backing->page_size != 0));
 }

@@ -50,13 +50,16 @@ void options_init(struct mount_options *options);
 void options_deinit(struct mount_options *options);
 
 /*
- * Parse a comma separated list as given to -o, on top of what @options holds. On failure returns
- * -EINVAL, leaves @options as it was, and writes one line without newline to @error, which names
- * the option and what is accepted. An option given twice is an error, also over several calls.
+ * Parse a comma separated list as given to -o, on top of what @options holds. On failure
+ * returns -EINVAL, leaves @options as it was, and writes one line without newline to @error,
+ * which names the option and what is accepted. An option given twice is an error, also over
+ * several calls.
  */
-int options_parse(struct mount_options *options, const char *list, char *error, size_t error_size);
+int options_parse(struct mount_options *options, const char *list, char *error,
+		  size_t error_size);
 
-/* Checks that need all options at once (min_size over size, pagesize unknown to this kernel). */
+/* Checks that need all options at once (min_size over size, pagesize unknown to this kernel).
+ */
 int options_check(const struct mount_options *options, char *error, size_t error_size);
 
 /*

@@ -113,7 +113,8 @@ int page_truncate(struct page_space *space, int64_t nr_pages);
 /* Only the counters of page_truncate() for [from, to): the pages have gone already (munmap). */
 int page_forget(struct page_space *space, int64_t from, int64_t to);
 
-/* Page @idx has been freed without us; with @keep_reserved it is reserved again. Not there: nothing to do. */
+/* Page @idx has been freed without us; with @keep_reserved it is reserved again. Not there:
+ * nothing to do. */
 void page_discard(struct page_space *space, int64_t idx, bool keep_reserved);
 
 /*

@@ -9,8 +9,8 @@
  *
  *	0 <= resv <= free <= nr, surplus <= nr, and nr/free/surplus are the sums over the nodes
  *
- * (resv may exceed free while a page that was reserved is handed to somebody else's fault, as in
- * the kernel, never otherwise.) All functions are thread-safe and do not block: surplus pages
+ * (resv may exceed free while a page that was reserved is handed to somebody else's fault, as
+ *in the kernel, never otherwise.) All functions are thread-safe and do not block: surplus pages
  * are made by the backing, when a page is populated.
  */
 #pragma once
@@ -44,7 +44,8 @@ void pool_init(struct pool *pool, int nr_nodes, int64_t overcommit);
 /* Nothing may be in use any more. */
 void pool_deinit(struct pool *pool);
 
-/* @nr pages more (or, negative, fewer) on @node. -EBUSY where that many are not free and unreserved. */
+/* @nr pages more (or, negative, fewer) on @node. -EBUSY where that many are not free and
+ * unreserved. */
 int pool_resize(struct pool *pool, int node, int64_t nr);
 
 /*
@@ -53,7 +54,8 @@ int pool_resize(struct pool *pool, int node, int64_t nr);
  * gather_surplus_pages().
  */
 int pool_reserve(struct pool *pool, int64_t nr);
-/* Give @nr reservations back, and surplus pages with them. Follows return_unused_surplus_pages(). */
+/* Give @nr reservations back, and surplus pages with them. Follows
+ * return_unused_surplus_pages(). */
 void pool_unreserve(struct pool *pool, int64_t nr);
 
 /* Where a page came from. */
@@ -64,15 +66,15 @@ enum pool_source {
 };
 
 /*
- * Take a free page: with @reserved one that was reserved (and the reservation with it), else one
- * that nobody has reserved, else a new surplus page. On @node where it has one, else on any
+ * Take a free page: with @reserved one that was reserved (and the reservation with it), else
+ * one that nobody has reserved, else a new surplus page. On @node where it has one, else on any
  * other. Returns the node, and in @ret_source where the page came from; -ENOMEM where there is
  * none. Follows dequeue_hugetlb_folio_vma() and alloc_surplus_hugetlb_folio().
  */
 int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source *ret_source);
 /*
- * Give a page of @node back; with @restore it becomes a reserved one again. A surplus page of that
- * node leaves the pool unless it is restored. Follows free_huge_folio().
+ * Give a page of @node back; with @restore it becomes a reserved one again. A surplus page of
+ * that node leaves the pool unless it is restored. Follows free_huge_folio().
  */
 void pool_put_page(struct pool *pool, int node, bool restore);
 /* A page that was taken on @from turned out to be on @to (the backing decides in the end). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Backing of a private mapping. The zeroes to copy come from a mapping of the kernel's zero page, as
- * large as one huge page but 4 KB of memory, which stays in the cache.
+ * Backing of a private mapping. The zeroes to copy come from a mapping of the kernel's zero
+ * page, as large as one huge page but 4 KB of memory, which stays in the cache.
  */
 #include "fs/private_backing.h"
 
@@ -34,7 +34,8 @@ static void *zeroes(uint64_t page_size)
 
 	if (addr)
 		return addr;
-	addr = mmap(NULL, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	addr = mmap(NULL, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		    0);
 	if (addr == MAP_FAILED)
 		return NULL;
 	madvise(addr, page_size, MADV_NOHUGEPAGE);
@@ -76,8 +77,8 @@ static int private_populate(struct backing_file *file, int64_t idx, int node)
 }
 
 /*
- * A page is this mapping's if it is anonymous; of a forked child's, if nobody shares it any more:
- * until the copy on write it is still the parent's.
+ * A page is this mapping's if it is anonymous; of a forked child's, if nobody shares it any
+ * more: until the copy on write it is still the parent's.
  */
 static int private_present(struct backing_file *file, int64_t idx)
 {

@@ -5,14 +5,14 @@
  * subtree holds. Everything is O(log n) in the number of regions.
  *
  * Changes are made in two steps, as with region_chg/region_add/region_abort in the kernel's
- * mm/hugetlb.c: prepare may fail and allocates all that commit can need (adding a range leaves at
- * most one region more, so that one node is enough however the map changes in between); commit
- * and abort cannot fail.
+ * mm/hugetlb.c: prepare may fail and allocates all that commit can need (adding a range leaves
+ * at most one region more, so that one node is enough however the map changes in between);
+ * commit and abort cannot fail.
  *
  * A map does not own its lock: all maps of one file, or of the whole mount with
- * region_lock=global, share an rwsem of rank LOCK_RANK_REGION_MAP. Functions called *_locked want
- * it held (for writing where they change the map); the others take it. Nothing is allocated or
- * freed while it is held.
+ * region_lock=global, share an rwsem of rank LOCK_RANK_REGION_MAP. Functions called *_locked
+ * want it held (for writing where they change the map); the others take it. Nothing is
+ * allocated or freed while it is held.
  */
 #pragma once
 
@@ -48,9 +48,9 @@ void region_map_init(struct region_map *map, struct rwsem *lock);
 void region_map_deinit(struct region_map *map);
 
 /*
- * Prepare to add [from, to). Returns the number of pages that are not yet in the map (>= 0), and
- * in @ret_change what commit or abort needs; -EINVAL unless 0 <= from < to; -ENOMEM. Follows
- * region_chg().
+ * Prepare to add [from, to). Returns the number of pages that are not yet in the map (>= 0),
+ * and in @ret_change what commit or abort needs; -EINVAL unless 0 <= from < to; -ENOMEM.
+ * Follows region_chg().
  */
 int64_t region_map_prepare(struct region_map *map, int64_t from, int64_t to,
 			   struct region_change *ret_change);
@@ -59,7 +59,8 @@ int64_t region_map_prepare(struct region_map *map, int64_t from, int64_t to,
  * said if the map was changed meanwhile. Cannot fail. Follows region_add().
  */
 int64_t region_map_commit(struct region_map *map, struct region_change *change);
-/* The same with the lock already held for writing; free what is left with region_change_free(). */
+/* The same with the lock already held for writing; free what is left with region_change_free().
+ */
 int64_t region_map_commit_locked(struct region_map *map, struct region_change *change);
 /* Give back what prepare allocated. The map is as if prepare had never been called. */
 void region_map_abort(struct region_map *map, struct region_change *change);
@@ -88,7 +89,8 @@ bool region_map_contains_locked(const struct region_map *map, int64_t idx);
  * The first region that ends after @from (it may begin before). Returns false where there is
  * none. To visit all: start at 0 and go on from ret_region->to.
  */
-bool region_map_next_locked(const struct region_map *map, int64_t from, struct region *ret_region);
+bool region_map_next_locked(const struct region_map *map, int64_t from,
+			    struct region *ret_region);
 
 /* Bytes of memory that one region takes, the allocator's share included. */
 size_t region_map_bytes_per_region(void);

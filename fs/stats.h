@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The hidden directory .hugefuse in the root of a mount, in the shape of the kernel's own files.
- * It is found by lookup but not listed in the root. Its node ids have the top bit set. A file's
- * text is made when it is opened, so that all numbers in it are of one instant.
+ * The hidden directory .hugefuse in the root of a mount, in the shape of the kernel's own
+ * files. It is found by lookup but not listed in the root. Its node ids have the top bit set. A
+ * file's text is made when it is opened, so that all numbers in it are of one instant.
  */
 #pragma once
 

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fault thread: reads the userfaultfds that are at home here, runs the work that others send,
+ * and in between, a step at a time, what can wait (background).
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/histogram.h"
+#include "fs/lock.h"
+
+struct fault_thread;
+struct fault_service;
+struct fault_source;
+struct mapping;
+
+/* Something to do on a fault thread. run() owns it. */
+struct fault_work {
+	void (*run)(struct fault_thread *thread, struct fault_work *work);
+	struct fault_work *next;
+};
+
+/* Something to do when there are no faults: step() returns false, having freed it, when it is
+ * over. */
+struct fault_background {
+	bool (*step)(struct fault_thread *thread, struct fault_background *background);
+	struct fault_background *next;
+};
+
+enum fault_counter {
+	FAULT_MISSING,     /* messages of missing pages */
+	FAULT_PRESENT,     /* outcomes: another thread had been faster */
+	FAULT_RESERVATION, /* from a reservation */
+	FAULT_FREE,        /* from the free pool */
+	FAULT_SURPLUS,
+	FAULT_AHEAD,   /* pages populated ahead, or by MAP_POPULATE */
+	FAULT_WAITED,  /* had to wait for a page to become free */
+	FAULT_REFUSED, /* SIGBUS: no page, or behind the end of the file */
+	FAULT_STALE,   /* at an address that is not mapped any more */
+	FAULT_FAILED,  /* the backing failed, and the kernel was left to serve it */
+	FAULT_EVENTS,  /* unmap, remap and remove messages */
+	NR_FAULT_COUNTERS,
+};
+
+struct fault_thread_stat {
+	_Atomic uint64_t counter[NR_FAULT_COUNTERS]; /* written by the thread alone */
+	struct histogram latency;                    /* nanoseconds from message to wake */
+};
+
+struct fault_thread {
+	_Alignas(64) struct fault_service *service;
+	pthread_t thread;
+	int epoll_fd, event_fd;
+	_Atomic bool sleeping; /* in epoll_wait() with nothing to do */
+	_Atomic bool stop;
+	struct mutex lock;                    /* LOCK_RANK_LEAF */
+	struct fault_work *work, **work_tail; /* lock */
+	struct fault_source *sources;         /* lock; freed by the thread alone */
+	struct fault_background *background;  /* the thread */
+	struct fault_thread_stat stat;
+};
+
+int fault_thread_start(struct fault_thread *thread, struct fault_service *service, int number);
+/* Stop it and run what is left of its work. NULL-safe where it was not started. */
+void fault_thread_stop(struct fault_thread *thread);
+
+/* Let @thread run @work soon. Never fails. */
+void fault_thread_send(struct fault_thread *thread, struct fault_work *work);
+/* The same, but only if it sleeps; it does not count as sleeping after. */
+bool fault_thread_send_if_sleeping(struct fault_thread *thread, struct fault_work *work);
+/* Called on the thread itself. */
+void fault_thread_add_background(struct fault_thread *thread,
+				 struct fault_background *background);
+
+/* Make @uffd a source of @thread: its faults are for @mapping (a reference is taken). */
+int fault_thread_add_source(struct fault_thread *thread, struct mapping *mapping, int uffd);
+/* Called on the thread itself: forget the sources of @mapping, or of all with NULL. */
+void fault_thread_drop_sources(struct fault_thread *thread, const struct mapping *mapping);
+/* Called on the thread itself: answer what is waiting now, without sleeping. */
+void fault_thread_poll(struct fault_thread *thread);
+
+static inline void fault_thread_count(struct fault_thread *thread, enum fault_counter counter)
+{
+	_Atomic uint64_t *value = &thread->stat.counter[counter];
+
+	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
+uint64_t fault_clock_ns(void);
