@@ -33,14 +33,14 @@ int subpool_init(struct subpool *subpool, struct pool *pool, int64_t max, int64_
 void subpool_deinit(struct subpool *subpool);
 
 /*
- * Charge @nr pages to the subpool. Returns how many of them have to be reserved in the pool (what
- * min_size does not cover), or -ENOMEM at the limit with nothing changed. Follows
+ * Charge @nr pages to the subpool. Returns how many of them have to be reserved in the pool
+ * (what min_size does not cover), or -ENOMEM at the limit with nothing changed. Follows
  * hugepage_subpool_get_pages().
  */
 int64_t subpool_get_pages(struct subpool *subpool, int64_t nr);
 /*
- * Uncharge @nr pages. Returns how many reservations the caller has to give back to the pool (the
- * others refill min_size). Follows hugepage_subpool_put_pages().
+ * Uncharge @nr pages. Returns how many reservations the caller has to give back to the pool
+ * (the others refill min_size). Follows hugepage_subpool_put_pages().
  */
 int64_t subpool_put_pages(struct subpool *subpool, int64_t nr);
 
@@ -51,5 +51,22 @@ int64_t subpool_put_pages(struct subpool *subpool, int64_t nr);
 int subpool_reserve(struct subpool *subpool, int64_t nr);
 /* The opposite of subpool_reserve(). */
 void subpool_unreserve(struct subpool *subpool, int64_t nr);
+
+/*
+ * subpool_get_pages() of one page and pool_take_page() in one, for a page that no file has
+ * reserved: from min_size, free or surplus. Returns its node, or -ENOMEM with nothing changed.
+ * Follows alloc_hugetlb_folio().
+ */
+int subpool_take_page(struct subpool *subpool, int node, enum pool_source *ret_source);
+/*
+ * A page that a file had, however it was taken, goes back; to min_size first. The same as
+ * subpool_put_pages() and pool_put_page(). Follows free_huge_folio().
+ */
+void subpool_put_page(struct subpool *subpool, int node);
+/*
+ * Undo subpool_take_page(): the page goes back to where it came from, and not, as with
+ * subpool_put_page(), to min_size if that came from elsewhere.
+ */
+void subpool_untake_page(struct subpool *subpool, int node, enum pool_source source);
 
 void subpool_read(struct subpool *subpool, struct subpool_counts *ret_counts);
