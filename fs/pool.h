@@ -9,9 +9,8 @@
  *
  *	0 <= resv <= free <= nr, surplus <= nr, and nr/free/surplus are the sums over the nodes
  *
- * (resv may exceed free while a page that was reserved is handed to somebody else's fault, as
- *in the kernel, never otherwise.) All functions are thread-safe and do not block: surplus pages
- * are made by the backing, when a page is populated.
+ * All functions are thread-safe and do not block: surplus pages are made by the backing, when a
+ * page is populated.
  */
 #pragma once
 
@@ -37,6 +36,8 @@ struct pool_counts {
 struct pool {
 	struct mutex lock;
 	struct pool_counts counts; /* lock */
+	int next_node_to_alloc;    /* lock; where the next page goes that may go anywhere */
+	int next_node_to_free;     /* lock; where the next surplus page leaves */
 };
 
 /* A pool of no pages on @nr_nodes nodes that may have @overcommit surplus pages. */
@@ -44,8 +45,10 @@ void pool_init(struct pool *pool, int nr_nodes, int64_t overcommit);
 /* Nothing may be in use any more. */
 void pool_deinit(struct pool *pool);
 
-/* @nr pages more (or, negative, fewer) on @node. -EBUSY where that many are not free and
- * unreserved. */
+/*
+ * @nr pages more (or, negative, fewer) on @node. 0, -EBUSY where that many are not free and
+ * unreserved (surplus pages do not count), -EINVAL for a node that there is not, -EOVERFLOW.
+ */
 int pool_resize(struct pool *pool, int node, int64_t nr);
 
 /*
@@ -54,8 +57,10 @@ int pool_resize(struct pool *pool, int node, int64_t nr);
  * gather_surplus_pages().
  */
 int pool_reserve(struct pool *pool, int64_t nr);
-/* Give @nr reservations back, and surplus pages with them. Follows
- * return_unused_surplus_pages(). */
+/*
+ * Give @nr reservations back, and as many free surplus pages with them as there are. Follows
+ * return_unused_surplus_pages().
+ */
 void pool_unreserve(struct pool *pool, int64_t nr);
 
 /* Where a page came from. */
@@ -74,10 +79,14 @@ enum pool_source {
 int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source *ret_source);
 /*
  * Give a page of @node back; with @restore it becomes a reserved one again. A surplus page of
- * that node leaves the pool unless it is restored. Follows free_huge_folio().
+ * that node leaves the pool unless it is restored. Follows free_huge_folio(), where however a
+ * surplus page leaves even so, and a reservation without a page behind it remains.
  */
 void pool_put_page(struct pool *pool, int node, bool restore);
-/* A page that was taken on @from turned out to be on @to (the backing decides in the end). */
+/*
+ * A page that was taken on @from turned out to be on @to (the backing decides in the end): a
+ * free page of @to was taken instead, or, where @to has none, the page was made there.
+ */
 void pool_move_page(struct pool *pool, int from, int to);
 
 void pool_read(struct pool *pool, struct pool_counts *ret_counts);

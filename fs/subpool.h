@@ -53,12 +53,20 @@ int subpool_reserve(struct subpool *subpool, int64_t nr);
 void subpool_unreserve(struct subpool *subpool, int64_t nr);
 
 /*
- * Charge one page to the subpool and take it from the pool, on @node if it has one: what
- * min_size has reserved first, else a free one, else surplus. Returns the node and @ret_source,
- * or -ENOMEM with nothing changed.
+ * subpool_get_pages() of one page and pool_take_page() in one, for a page that no file has
+ * reserved: from min_size, free or surplus. Returns its node, or -ENOMEM with nothing changed.
+ * Follows alloc_hugetlb_folio().
  */
 int subpool_take_page(struct subpool *subpool, int node, enum pool_source *ret_source);
-/* Uncharge one page and give it back to @node of the pool; it refills min_size first. */
+/*
+ * A page that a file had, however it was taken, goes back; to min_size first. The same as
+ * subpool_put_pages() and pool_put_page(). Follows free_huge_folio().
+ */
 void subpool_put_page(struct subpool *subpool, int node);
+/*
+ * Undo subpool_take_page(): the page goes back to where it came from, and not, as with
+ * subpool_put_page(), to min_size if that came from elsewhere.
+ */
+void subpool_untake_page(struct subpool *subpool, int node, enum pool_source source);
 
 void subpool_read(struct subpool *subpool, struct subpool_counts *ret_counts);

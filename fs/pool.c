@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Pool: struct hstate's counters without its pages.
+ *
+ * Where the kernel loops over pages, this computes: a reservation of a billion surplus pages is
+ * as quick as one of two, and the lock is held for a time that depends on the number of nodes
+ * only. The result is what the loop over pages would have left, next node included.
+ *
+ * Every change happens under pool->lock and ends in pool_check_locked().
+ */
+#include "fs/pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+static int64_t min_pages(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool node_is_valid(const struct pool *pool, int node)
+{
+	return node >= 0 && node < pool->counts.nr_nodes;
+}
+
+static int node_after(const struct pool *pool, int node)
+{
+	return (node + 1) % pool->counts.nr_nodes;
+}
+
+/* Free pages that nobody has reserved. Follows available_huge_pages(). */
+static int64_t available_pages_locked(const struct pool *pool)
+{
+	mutex_assert_held(&pool->lock);
+	return pool->counts.free - pool->counts.resv;
+}
+
+/* How many surplus pages may still be made. */
+static int64_t overcommit_room_locked(const struct pool *pool)
+{
+	const struct pool_counts *counts = &pool->counts;
+
+	mutex_assert_held(&pool->lock);
+	/* No pool may grow beyond what its counters hold, whatever it is allowed. */
+	return min_pages(counts->overcommit - counts->surplus, INT64_MAX - counts->nr);
+}
+
+/* The invariants of fs/pool.h. */
+static void pool_check_locked(const struct pool *pool)
+{
+	const struct pool_counts *counts = &pool->counts;
+	struct pool_node sum = {0};
+
+	mutex_assert_held(&pool->lock);
+	for (int node = 0; node < counts->nr_nodes; node++) {
+		const struct pool_node *here = &counts->node[node];
+
+		assert(here->free >= 0 && here->free <= here->nr);
+		assert(here->surplus >= 0 && here->surplus <= here->nr);
+		sum.nr += here->nr;
+		sum.free += here->free;
+		sum.surplus += here->surplus;
+	}
+	assert(sum.nr == counts->nr);
+	assert(sum.free == counts->free);
+	assert(sum.surplus == counts->surplus);
+	assert(counts->resv >= 0 && counts->resv <= counts->free);
+	(void)sum;
+}
+
+/* Add (or, negative, subtract) to a node's counters and to the sums, which thus cannot part. */
+static void change_node_locked(struct pool *pool, int node, struct pool_node change)
+{
+	struct pool_counts *counts = &pool->counts;
+
+	mutex_assert_held(&pool->lock);
+	assert(node_is_valid(pool, node));
+	counts->node[node].nr += change.nr;
+	counts->node[node].free += change.free;
+	counts->node[node].surplus += change.surplus;
+	counts->nr += change.nr;
+	counts->free += change.free;
+	counts->surplus += change.surplus;
+}
+
+/*
+ * Deal @nr pages to the nodes, one to each in turn from @next_node on, passing over nodes whose
+ * @room is used up; there is room for all of them. The number for each node goes to @ret_deal.
+ * Returns the node after the last one that got a page.
+ *
+ * As many whole turns as all nodes with room can take are dealt at once, so that this takes a
+ * time that depends on the number of nodes only.
+ */
+static int deal_pages(int nr_nodes, int next_node, int64_t nr, const int64_t *room,
+		      int64_t *ret_deal)
+{
+	memset(ret_deal, 0, (size_t)nr_nodes * sizeof(*ret_deal));
+
+	while (nr > 0) {
+		int64_t least = INT64_MAX, turns;
+		int nr_open = 0;
+
+		for (int node = 0; node < nr_nodes; node++) {
+			if (room[node] > ret_deal[node]) {
+				least = min_pages(least, room[node] - ret_deal[node]);
+				nr_open++;
+			}
+		}
+		assert(nr_open > 0);
+
+		turns = min_pages(nr / nr_open, least);
+		if (turns == 0)
+			turns = 1;
+		for (int i = 0, first = next_node; i < nr_nodes && nr > 0; i++) {
+			int node = (first + i) % nr_nodes;
+
+			if (room[node] > ret_deal[node]) {
+				ret_deal[node] += turns;
+				nr -= turns;
+				next_node = (node + 1) % nr_nodes;
+			}
+		}
+	}
+
+	return next_node;
+}
+
+/* Put @nr new surplus pages among the free ones. There is room for them. */
+static void make_surplus_pages_locked(struct pool *pool, int64_t nr)
+{
+	int nr_nodes = pool->counts.nr_nodes;
+	int64_t room[POOL_MAX_NODES] = {0}, deal[POOL_MAX_NODES];
+
+	assert(nr <= overcommit_room_locked(pool));
+	for (int node = 0; node < nr_nodes; node++)
+		room[node] = nr;
+
+	pool->next_node_to_alloc =
+		deal_pages(nr_nodes, pool->next_node_to_alloc, nr, room, deal);
+	for (int node = 0; node < nr_nodes; node++)
+		change_node_locked(pool, node,
+				   (struct pool_node){deal[node], deal[node], deal[node]});
+}
+
+/* Let at most @nr free surplus pages leave. Follows remove_pool_hugetlb_folio(). */
+static void drop_surplus_pages_locked(struct pool *pool, int64_t nr)
+{
+	int nr_nodes = pool->counts.nr_nodes;
+	int64_t room[POOL_MAX_NODES] = {0}, deal[POOL_MAX_NODES], total = 0;
+
+	mutex_assert_held(&pool->lock);
+	for (int node = 0; node < nr_nodes; node++) {
+		const struct pool_node *here = &pool->counts.node[node];
+
+		room[node] = min_pages(here->surplus, here->free);
+		total += room[node];
+	}
+
+	pool->next_node_to_free =
+		deal_pages(nr_nodes, pool->next_node_to_free, min_pages(nr, total), room, deal);
+	for (int node = 0; node < nr_nodes; node++)
+		change_node_locked(pool, node,
+				   (struct pool_node){-deal[node], -deal[node], -deal[node]});
+}
+
+/* @node where it has a free page, else the next one that has. There is one. */
+static int find_free_node_locked(struct pool *pool, int node)
+{
+	int found = node == POOL_ANY_NODE ? pool->next_node_to_alloc : node;
+
+	assert(pool->counts.free > 0);
+	while (pool->counts.node[found].free == 0)
+		found = node_after(pool, found);
+	if (node == POOL_ANY_NODE)
+		pool->next_node_to_alloc = node_after(pool, found);
+	return found;
+}
+
+void pool_init(struct pool *pool, int nr_nodes, int64_t overcommit)
+{
+	assert(nr_nodes > 0 && nr_nodes <= POOL_MAX_NODES);
+	assert(overcommit >= 0);
+
+	*pool = (struct pool){.counts = {.nr_nodes = nr_nodes, .overcommit = overcommit}};
+	mutex_init(&pool->lock, LOCK_RANK_POOL);
+}
+
+void pool_deinit(struct pool *pool)
+{
+	if (!pool)
+		return;
+	assert(pool->counts.resv == 0);
+	assert(pool->counts.free == pool->counts.nr);
+	mutex_deinit(&pool->lock);
+}
+
+int pool_resize(struct pool *pool, int node, int64_t nr)
+{
+	const struct pool_node *here;
+	int r = 0;
+
+	if (!node_is_valid(pool, node))
+		return -EINVAL;
+	here = &pool->counts.node[node];
+
+	mutex_lock(&pool->lock);
+	if (nr > INT64_MAX - pool->counts.nr)
+		r = -EOVERFLOW;
+	/* Surplus pages are not what is taken away: they leave by themselves. */
+	else if (nr < 0 && (nr < -here->free || nr < -available_pages_locked(pool) ||
+			    nr < here->surplus - here->nr))
+		r = -EBUSY;
+	else
+		change_node_locked(pool, node, (struct pool_node){.nr = nr, .free = nr});
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+	return r;
+}
+
+int pool_reserve(struct pool *pool, int64_t nr)
+{
+	int64_t nr_missing;
+	int r = 0;
+
+	assert(nr >= 0);
+
+	mutex_lock(&pool->lock);
+	nr_missing = nr - available_pages_locked(pool);
+	if (nr_missing > 0 && nr_missing > overcommit_room_locked(pool)) {
+		r = -ENOMEM;
+		goto out_unlock;
+	}
+	if (nr_missing > 0)
+		make_surplus_pages_locked(pool, nr_missing);
+	pool->counts.resv += nr;
+	pool_check_locked(pool);
+out_unlock:
+	mutex_unlock(&pool->lock);
+	return r;
+}
+
+void pool_unreserve(struct pool *pool, int64_t nr)
+{
+	assert(nr >= 0);
+
+	mutex_lock(&pool->lock);
+	assert(nr <= pool->counts.resv);
+	pool->counts.resv -= nr;
+	drop_surplus_pages_locked(pool, nr);
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+}
+
+int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source *ret_source)
+{
+	int r;
+
+	assert(node == POOL_ANY_NODE || node_is_valid(pool, node));
+
+	mutex_lock(&pool->lock);
+	if (reserved || available_pages_locked(pool) > 0) {
+		r = find_free_node_locked(pool, node);
+		change_node_locked(pool, r, (struct pool_node){.free = -1});
+		if (reserved)
+			pool->counts.resv--;
+		*ret_source = reserved ? POOL_FROM_RESERVATION : POOL_FROM_FREE;
+	} else if (overcommit_room_locked(pool) > 0) {
+		r = node;
+		if (r == POOL_ANY_NODE) {
+			r = pool->next_node_to_alloc;
+			pool->next_node_to_alloc = node_after(pool, r);
+		}
+		change_node_locked(pool, r, (struct pool_node){.nr = 1, .surplus = 1});
+		*ret_source = POOL_FROM_SURPLUS;
+	} else {
+		r = -ENOMEM;
+	}
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+	return r;
+}
+
+void pool_put_page(struct pool *pool, int node, bool restore)
+{
+	assert(node_is_valid(pool, node));
+
+	mutex_lock(&pool->lock);
+	/*
+	 * Which page of a node is the surplus one is not known and does not matter, as in the
+	 * kernel. But unlike there a page whose reservation is restored stays: if it left, the
+	 * reservation would have no page, and whoever has it could fail.
+	 */
+	if (!restore && pool->counts.node[node].surplus > 0) {
+		change_node_locked(pool, node, (struct pool_node){.nr = -1, .surplus = -1});
+	} else {
+		change_node_locked(pool, node, (struct pool_node){.free = 1});
+		pool->counts.resv += restore;
+	}
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+}
+
+void pool_move_page(struct pool *pool, int from, int to)
+{
+	assert(node_is_valid(pool, from));
+	assert(node_is_valid(pool, to));
+
+	mutex_lock(&pool->lock);
+	if (pool->counts.node[to].free > 0) {
+		/* A page of @to was taken in place of the one on @from. */
+		change_node_locked(pool, from, (struct pool_node){.free = 1});
+		change_node_locked(pool, to, (struct pool_node){.free = -1});
+	} else {
+		/* @to has none that could have been taken: the page is one that was made there.
+		 */
+		int64_t surplus = pool->counts.node[from].surplus > 0;
+
+		change_node_locked(pool, from,
+				   (struct pool_node){.nr = -1, .surplus = -surplus});
+		change_node_locked(pool, to, (struct pool_node){.nr = 1, .surplus = surplus});
+	}
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+}
+
+void pool_read(struct pool *pool, struct pool_counts *ret_counts)
+{
+	mutex_lock(&pool->lock);
+	*ret_counts = pool->counts;
+	mutex_unlock(&pool->lock);
+}
