@@ -3,11 +3,19 @@
 #pragma once
 
 #include <linux/userfaultfd.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct fault_thread;
-struct mapping;
+#include "fs/fault_thread.h"
+
+/* A client's thread waits for a page. */
+struct fault {
+	struct mapping *mapping;
+	int64_t idx;
+	uint64_t address;
+	uint64_t start; /* fault_clock_ns() when it was read */
+};
 
 /*
  * Answer the page fault messages among @nr @messages, which were read at @now. With more than
@@ -18,3 +26,11 @@ void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping
 /* Follow an unmap, remap or remove message. */
 void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,
 			 const struct uffd_msg *message);
+
+/* One attempt. false: the address space is changing, try again when the messages have been
+ * read. */
+bool fault_resolve(struct fault_thread *thread, struct fault *fault);
+/* Try @fault again on @thread, soon. */
+void fault_retry(struct fault_thread *thread, const struct fault *fault);
+/* Let the kernel decide what becomes of it, which without a free page is SIGBUS. */
+void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_counter why);

@@ -12,9 +12,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "fs/fault_thread.h"
 #include "fs/mapping.h"
 #include "fs/mount.h"
 
+struct exhaustion;
 struct fault_service;
 
 /* Starts the threads. 0, -ENOMEM, -errno. */
@@ -42,8 +44,11 @@ int fault_service_populate(struct fault_service *service, struct mapping *mappin
  * -ETIMEDOUT. */
 int fault_service_drain(struct fault_service *service, uint64_t timeout_ns);
 
-/* A page may have become free: try the faults that wait for one again. */
-void fault_service_page_freed(struct fault_service *service);
+/* For the fault threads: work for any thread that sleeps (false: none does), and populating
+ * ahead. */
+bool fault_service_send_to_sleeping(struct fault_service *service, struct fault_work *work);
+void fault_service_ahead(struct fault_thread *thread, struct mapping *mapping, int64_t idx);
+struct exhaustion *fault_service_exhaustion(struct fault_service *service);
 
 /* .hugefuse/fault_stat, and the clearing of it. */
 void fault_service_print(struct fault_service *service, FILE *file);

@@ -75,6 +75,7 @@ struct mapping {
 	_Atomic bool refused;      /* pages were taken out of the userfaultfd for want of one */
 	_Atomic uint64_t nr_refs;
 	_Atomic uint64_t nr_faults;
+	_Atomic uint32_t nr_ahead; /* threads that populate ahead in it */
 	struct ahead ahead;
 	struct rcu_head rcu;
 };

@@ -404,17 +404,37 @@ static int enter_page(struct page_space *space, int64_t idx, int node,
 	else
 		node = take_locked(space, idx, node, &change->resv, &change->inst, ret_source,
 				   ret_was_reserved);
+	space->nr_populating += node >= 0;
 	rwsem_write_unlock(space->lock);
 	return node;
 }
 
-/* The backing has put page @idx on another node than it was taken from. */
-static void move_page(struct page_space *space, int from, int to, struct page_change *change)
+/* Undo enter_page() for a page that could not be populated. */
+static void untake_page(struct page_space *space, int node, enum pool_source source,
+			bool was_reserved, struct page_change *change)
 {
 	rwsem_write_lock(space->lock);
-	region_map_delete_locked(&space->inst[from], &change->resv);
-	region_map_commit_locked(&space->inst[to], &change->inst);
-	pool_move_page(&space->core->pool, from, to);
+	space->nr_populating--;
+	if (was_reserved) {
+		give_locked(space, node, true, &change->resv, &change->inst);
+	} else {
+		region_map_delete_locked(&space->inst[node], &change->inst);
+		region_map_delete_locked(&space->resv, &change->resv);
+		subpool_untake_page(&space->core->subpool, node, source);
+	}
+	rwsem_write_unlock(space->lock);
+}
+
+/* The page is there; the backing may have put it on another node than it was taken from. */
+static void finish_page(struct page_space *space, int from, int to, struct page_change *change)
+{
+	rwsem_write_lock(space->lock);
+	space->nr_populating--;
+	if (from != to) {
+		region_map_delete_locked(&space->inst[from], &change->resv);
+		region_map_commit_locked(&space->inst[to], &change->inst);
+		pool_move_page(&space->core->pool, from, to);
+	}
 	rwsem_write_unlock(space->lock);
 }
 
@@ -451,13 +471,10 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node)
 	node = r;
 	r = space->file->backing->ops->populate(space->file, idx, node);
 	if (r < 0) {
-		rwsem_write_lock(space->lock);
-		give_locked(space, node, was_reserved, &undo.resv, &undo.inst);
-		rwsem_write_unlock(space->lock);
+		untake_page(space, node, source, was_reserved, &undo);
 		goto out_undo;
 	}
-	if (r != node)
-		move_page(space, node, r, &undo);
+	finish_page(space, node, r, &undo);
 	r = page_outcome(source);
 out_undo:
 	page_change_free(&undo);

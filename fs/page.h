@@ -50,6 +50,7 @@ struct page_space {
 	struct region_map resv;              /* lock */
 	struct region_map *inst;             /* lock; one per node */
 	int64_t nr_pages;                    /* lock; nothing is instantiated from here on */
+	int64_t nr_populating;               /* lock */
 	struct region_change *final_changes; /* set at init, so that the end needs no memory */
 };
 
@@ -65,6 +66,7 @@ enum page_outcome {
 struct page_space_counts {
 	int64_t resv; /* reserved, not instantiated */
 	int64_t instantiated;
+	int64_t populating;           /* of those, entered but perhaps not there yet */
 	int64_t node[POOL_MAX_NODES]; /* instantiated, by node */
 };
 

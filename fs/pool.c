@@ -250,6 +250,7 @@ void pool_unreserve(struct pool *pool, int64_t nr)
 	drop_surplus_pages_locked(pool, nr);
 	pool_check_locked(pool);
 	mutex_unlock(&pool->lock);
+	waitqueue_wake_all(&pool->freed);
 }
 
 int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source *ret_source)
@@ -299,6 +300,7 @@ void pool_put_page(struct pool *pool, int node, bool restore)
 	}
 	pool_check_locked(pool);
 	mutex_unlock(&pool->lock);
+	waitqueue_wake_all(&pool->freed);
 }
 
 void pool_move_page(struct pool *pool, int from, int to)

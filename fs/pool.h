@@ -38,6 +38,7 @@ struct pool {
 	struct pool_counts counts; /* lock */
 	int next_node_to_alloc;    /* lock; where the next page goes that may go anywhere */
 	int next_node_to_free;     /* lock; where the next surplus page leaves */
+	struct waitqueue freed;    /* woken whenever a page can be had that could not before */
 };
 
 /* A pool of no pages on @nr_nodes nodes that may have @overcommit surplus pages. */

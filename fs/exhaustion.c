@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Exhaustion. One thread, which sleeps on its own queue while nothing waits, so that freeing a
+ * page costs no wake-up then, and on the pool's while something does. Pages that the kernel
+ * frees without a word are found by looking ten times a second.
+ */
+#include "fs/exhaustion.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+
+#include "fs/control.h"
+#include "fs/fault_service.h"
+#include "fs/mapping.h"
+#include "fs/reconcile.h"
+
+#define LOOK_AGAIN_NS 100000000ULL
+#define FOREVER_NS    1000000000ULL /* a look a second is as good as none */
+
+struct waiting_fault {
+	struct fault fault; /* with a reference on the mapping */
+	struct fault_thread *thread;
+	struct waiting_fault *next;
+};
+
+struct exhaustion {
+	struct mount *mount;
+	pthread_t thread;
+	struct waitqueue wake;
+	_Atomic bool stop;
+	_Atomic bool refused;          /* some mapping has pages that were refused */
+	struct mutex lock;             /* LOCK_RANK_LEAF */
+	struct waiting_fault *waiting; /* lock */
+};
+
+bool exhaustion_wait(struct fault_thread *thread, const struct fault *fault)
+{
+	struct mount *mount = fault->mapping->mount;
+	struct exhaustion *exhaustion = fault_service_exhaustion(thread->service);
+	uint64_t seconds = mount->options->wait_seconds;
+	struct waiting_fault *waiting;
+
+	if (mount->options->on_exhausted != ON_EXHAUSTED_WAIT || exhaustion->stop)
+		return false;
+	if (seconds < UINT64_MAX / 1000000000 &&
+	    fault_clock_ns() - fault->start >= seconds * 1000000000)
+		return false;
+	waiting = malloc(sizeof(*waiting));
+	if (!waiting)
+		return false;
+	waiting->fault = *fault;
+	waiting->thread = thread;
+	mapping_ref(fault->mapping);
+	fault_thread_count(thread, FAULT_WAITED);
+	mutex_lock(&exhaustion->lock);
+	waiting->next = exhaustion->waiting;
+	exhaustion->waiting = waiting;
+	mutex_unlock(&exhaustion->lock);
+	waitqueue_wake_all(&exhaustion->wake);
+	return true;
+}
+
+void exhaustion_note_refused(struct exhaustion *exhaustion, struct mapping *mapping)
+{
+	mapping->refused = true;
+	exhaustion->refused = true;
+	waitqueue_wake_all(&exhaustion->wake);
+}
+
+static void retry_waiting(struct exhaustion *exhaustion)
+{
+	struct waiting_fault *waiting, *next;
+
+	mutex_lock(&exhaustion->lock);
+	waiting = exhaustion->waiting;
+	exhaustion->waiting = NULL;
+	mutex_unlock(&exhaustion->lock);
+	for (; waiting; waiting = next) {
+		next = waiting->next;
+		fault_retry(waiting->thread, &waiting->fault);
+		mapping_put(waiting->fault.mapping);
+		free(waiting);
+	}
+}
+
+/* Watch every page of the mapping again. Those that are watched already stay as they are. */
+static int watch_again(struct mapping *mapping, void *data)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	struct segment *segments;
+	int nr;
+
+	if (!atomic_exchange(&mapping->refused, false))
+		return 0;
+	nr = mapping_segments(mapping, &segments);
+	for (int i = 0; i < nr; i++) {
+		int64_t idx = segments[i].idx;
+
+		for (uint64_t at = segments[i].start; at < segments[i].end;
+		     at += page_size, idx++) {
+			struct uffdio_register reg = {
+				.range = {at, page_size},
+				.mode = UFFDIO_REGISTER_MODE_MISSING,
+			};
+
+			/* It fails where that is not mapped any more. */
+			ioctl(mapping_uffd_of(mapping, idx), UFFDIO_REGISTER, &reg);
+		}
+	}
+	if (nr >= 0)
+		free(segments);
+	return 0;
+}
+
+static bool something_waits(struct exhaustion *exhaustion)
+{
+	bool waits;
+
+	mutex_lock(&exhaustion->lock);
+	waits = exhaustion->waiting != NULL;
+	mutex_unlock(&exhaustion->lock);
+	return waits;
+}
+
+static void *exhaustion_main(void *data)
+{
+	struct exhaustion *exhaustion = data;
+	struct waitqueue *freed = &exhaustion->mount->core.pool.freed;
+	uint32_t asleep, count;
+
+	while (!exhaustion->stop) {
+		asleep = waitqueue_read(&exhaustion->wake);
+		count = waitqueue_read(freed);
+		if (!something_waits(exhaustion) && !exhaustion->refused) {
+			waitqueue_wait(&exhaustion->wake, asleep, FOREVER_NS);
+			continue;
+		}
+		if (waitqueue_wait(freed, count, LOOK_AGAIN_NS) == 0 &&
+		    atomic_exchange(&exhaustion->refused, false))
+			control_for_each_mapping(exhaustion->mount->control, watch_again, NULL);
+		if (something_waits(exhaustion))
+			retry_waiting(exhaustion);
+	}
+	return NULL;
+}
+
+int exhaustion_new(struct mount *mount, struct exhaustion **ret_exhaustion)
+{
+	struct exhaustion *exhaustion;
+	int r;
+
+	exhaustion = aligned_alloc(_Alignof(struct exhaustion), sizeof(*exhaustion));
+	if (!exhaustion)
+		return -ENOMEM;
+	*exhaustion = (struct exhaustion){.mount = mount};
+	mutex_init(&exhaustion->lock, LOCK_RANK_LEAF);
+	r = -pthread_create(&exhaustion->thread, NULL, exhaustion_main, exhaustion);
+	if (r < 0) {
+		mutex_deinit(&exhaustion->lock);
+		free(exhaustion);
+		return r;
+	}
+	pthread_setname_np(exhaustion->thread, "hf-exhaustion");
+	*ret_exhaustion = exhaustion;
+	return 0;
+}
+
+void exhaustion_free(struct exhaustion *exhaustion)
+{
+	if (!exhaustion)
+		return;
+	exhaustion->stop = true;
+	waitqueue_wake_all(&exhaustion->wake);
+	waitqueue_wake_all(&exhaustion->mount->core.pool.freed);
+	pthread_join(exhaustion->thread, NULL);
+	/* Nobody waits again after stop: what is retried now is resolved or refused. */
+	retry_waiting(exhaustion);
+	mutex_deinit(&exhaustion->lock);
+	free(exhaustion);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Resolving faults. Every path ends with the faulting thread woken, or, with on_exhausted=wait,
+ * kept by the exhaustion thread, which wakes it in the end. A thread that was woken in vain
+ * faults again, which is harmless; one that is not woken hangs.
+ *
+ * Where no page is to be had, or the backing fails, the page is taken out of the userfaultfd
+ * before the thread is woken: then the kernel decides, and raises the SIGBUS that hugetlbfs
+ * would.
+ */
+#include "fs/fault_resolve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+
+#include "fs/exhaustion.h"
+#include "fs/fault_service.h"
+#include "fs/fault_thread.h"
+#include "fs/mapping.h"
+#include "fs/mount.h"
+#include "fs/reconcile.h"
+
+static const enum fault_counter outcome_counter[NR_PAGE_OUTCOMES] = {
+	[PAGE_PRESENT] = FAULT_PRESENT,
+	[PAGE_FROM_RESERVATION] = FAULT_RESERVATION,
+	[PAGE_FROM_FREE] = FAULT_FREE,
+	[PAGE_FROM_SURPLUS] = FAULT_SURPLUS,
+};
+
+void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_counter why)
+{
+	uint64_t page_size = fault->mapping->mount->backing->page_size;
+	struct uffdio_range page = {fault->address & ~(page_size - 1), page_size};
+
+	fault_thread_count(thread, why);
+	exhaustion_note_refused(fault_service_exhaustion(thread->service), fault->mapping);
+	/* This wakes, too. It fails where the page is not mapped any more. */
+	if (ioctl(mapping_uffd_of(fault->mapping, fault->idx), UFFDIO_UNREGISTER, &page) < 0)
+		mapping_wake(fault->mapping, fault->idx, fault->address);
+}
+
+static int instantiate(struct mapping *mapping, int64_t idx)
+{
+	int r = page_instantiate(mapping->space, idx, POOL_ANY_NODE);
+
+	if (r != -ENOSPC)
+		return r;
+	/* Pages may have been freed without our being told. */
+	reconcile_mount(mapping->mount);
+	return page_instantiate(mapping->space, idx, POOL_ANY_NODE);
+}
+
+/* An attempt at @fault. false: it has to be tried again when the messages were read. */
+bool fault_resolve(struct fault_thread *thread, struct fault *fault)
+{
+	struct mapping *mapping = fault->mapping;
+	int r = instantiate(mapping, fault->idx);
+
+	if (r == -EAGAIN)
+		return false;
+	if (r == -ENOSPC && exhaustion_wait(thread, fault))
+		return true;
+	if (r == -ENOSPC) {
+		fault_refuse(thread, fault, FAULT_REFUSED);
+	} else if (r == -ERANGE) {
+		fault_thread_count(thread, FAULT_REFUSED);
+		mapping_wake(mapping, fault->idx, fault->address);
+	} else if (r < 0) {
+		fault_refuse(thread, fault, FAULT_FAILED);
+	} else {
+		fault_thread_count(thread, outcome_counter[r]);
+		/* UFFDIO_COPY has woken who waits for a private page, if there was one to copy.
+		 */
+		if (r == PAGE_PRESENT || !(mapping->flags & HUGEFUSE_MAP_PRIVATE))
+			mapping_wake(mapping, fault->idx, fault->address);
+		histogram_add(&thread->stat.latency, fault_clock_ns() - fault->start);
+		fault_service_ahead(thread, mapping, fault->idx);
+	}
+	return true;
+}
+
+struct fault_job {
+	struct fault_work work;
+	struct fault fault; /* with a reference on the mapping */
+};
+
+static void run_fault(struct fault_thread *thread, struct fault_work *work)
+{
+	struct fault_job *job = (struct fault_job *)work;
+
+	if (!fault_resolve(thread, &job->fault)) {
+		fault_thread_send(thread, work);
+		return;
+	}
+	mapping_put(job->fault.mapping);
+	free(job);
+}
+
+void fault_retry(struct fault_thread *thread, const struct fault *fault)
+{
+	struct fault_job *job = malloc(sizeof(*job));
+
+	if (!job) {
+		/* Let it come again by itself. */
+		mapping_wake(fault->mapping, fault->idx, fault->address);
+		return;
+	}
+	job->work.run = run_fault;
+	job->fault = *fault;
+	mapping_ref(fault->mapping);
+	fault_thread_send(thread, &job->work);
+}
+
+/* Give a fault to a thread that sleeps. */
+static bool hand_over(struct fault_thread *thread, const struct fault *fault)
+{
+	struct fault_job *job = malloc(sizeof(*job));
+
+	if (!job)
+		return false;
+	job->work.run = run_fault;
+	job->fault = *fault;
+	mapping_ref(fault->mapping);
+	if (fault_service_send_to_sleeping(thread->service, &job->work))
+		return true;
+	mapping_put(fault->mapping);
+	free(job);
+	return false;
+}
+
+void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping,
+			    const struct uffd_msg *messages, ssize_t nr, uint64_t now)
+{
+	struct fault fault = {.mapping = mapping, .start = now};
+
+	for (ssize_t i = nr - 1; i >= 0; i--) {
+		if (messages[i].event != UFFD_EVENT_PAGEFAULT)
+			continue;
+		fault_thread_count(thread, FAULT_MISSING);
+		mapping->nr_faults++;
+		fault.address = messages[i].arg.pagefault.address;
+		fault.idx = mapping_index_at(mapping, fault.address);
+		if (fault.idx < 0) {
+			fault_thread_count(thread, FAULT_STALE);
+			mapping_wake(mapping, mapping->from, fault.address);
+			continue;
+		}
+		/* The last one, the first that came, is this thread's own. */
+		if (i > 0 && hand_over(thread, &fault))
+			continue;
+		if (!fault_resolve(thread, &fault))
+			fault_retry(thread, &fault);
+	}
+}
+
+void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,
+			 const struct uffd_msg *message)
+{
+	fault_thread_count(thread, FAULT_EVENTS);
+	switch (message->event) {
+	case UFFD_EVENT_UNMAP:
+		mapping_unmap(mapping, message->arg.remove.start, message->arg.remove.end);
+		if (mapping->dead)
+			fault_service_remove(thread->service, mapping);
+		break;
+	case UFFD_EVENT_REMAP:
+		mapping_move(mapping, message->arg.remap.from, message->arg.remap.to,
+			     message->arg.remap.len);
+		break;
+	case UFFD_EVENT_REMOVE:
+		mapping_discard(mapping, message->arg.remove.start, message->arg.remove.end);
+		break;
+	}
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Fault service: the set of fault threads, what is spread over them, and what they have
+ * counted. */
+#include "fs/fault_service.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/exhaustion.h"
+
+struct fault_service {
+	struct mount *mount;
+	struct exhaustion *exhaustion;
+	uint32_t nr_threads;        /* set at init */
+	int64_t ahead_pages;        /* set at init; largest window */
+	_Atomic uint32_t next_home; /* where the next mapping's first userfaultfd goes */
+	struct fault_thread *threads;
+	struct mutex lock;             /* LOCK_RANK_LEAF */
+	struct fault_thread_stat base; /* lock; what was counted when it was cleared */
+};
+
+int fault_service_new(struct mount *mount, uint32_t nr_threads,
+		      struct fault_service **ret_service)
+{
+	struct fault_service *service;
+	int r;
+
+	if (nr_threads == 0)
+		nr_threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	service = aligned_alloc(_Alignof(struct fault_service), sizeof(*service));
+	if (!service)
+		return -ENOMEM;
+	memset(service, 0, sizeof(*service));
+	service->threads = aligned_alloc(_Alignof(struct fault_thread),
+					 nr_threads * sizeof(*service->threads));
+	if (!service->threads) {
+		free(service);
+		return -ENOMEM;
+	}
+	memset(service->threads, 0, nr_threads * sizeof(*service->threads));
+	service->mount = mount;
+	service->nr_threads = nr_threads;
+	service->ahead_pages =
+		(int64_t)(mount->options->ahead_bytes / mount->backing->page_size);
+	mutex_init(&service->lock, LOCK_RANK_LEAF);
+	r = exhaustion_new(mount, &service->exhaustion);
+	for (uint32_t i = 0; i < nr_threads && r == 0; i++)
+		r = fault_thread_start(&service->threads[i], service, (int)i);
+	if (r < 0) {
+		fault_service_free(service);
+		return r;
+	}
+	*ret_service = service;
+	return 0;
+}
+
+void fault_service_free(struct fault_service *service)
+{
+	if (!service)
+		return;
+	exhaustion_free(service->exhaustion);
+	for (uint32_t i = 0; i < service->nr_threads; i++)
+		fault_thread_stop(&service->threads[i]);
+	mutex_deinit(&service->lock);
+	free(service->threads);
+	free(service);
+}
+
+uint32_t fault_service_nr_threads(const struct fault_service *service)
+{
+	return service->nr_threads;
+}
+
+struct exhaustion *fault_service_exhaustion(struct fault_service *service)
+{
+	return service->exhaustion;
+}
+
+int fault_service_add(struct fault_service *service, struct mapping *mapping)
+{
+	uint32_t home = atomic_fetch_add(&service->next_home, mapping->nr_uffds);
+	int r = 0;
+
+	for (uint32_t i = 0; i < mapping->nr_uffds && r == 0; i++)
+		r = fault_thread_add_source(&service->threads[(home + i) % service->nr_threads],
+					    mapping, mapping->uffd[i]);
+	if (r < 0)
+		fault_service_remove(service, mapping);
+	return r;
+}
+
+struct remove_work {
+	struct fault_work work;
+	struct mapping *mapping; /* a reference */
+};
+
+static void run_remove(struct fault_thread *thread, struct fault_work *work)
+{
+	struct remove_work *remove = (struct remove_work *)work;
+
+	fault_thread_drop_sources(thread, remove->mapping);
+	mapping_put(remove->mapping);
+	free(remove);
+}
+
+void fault_service_remove(struct fault_service *service, struct mapping *mapping)
+{
+	struct remove_work *remove;
+
+	if (mapping->nr_uffds == 0)
+		return;
+	for (uint32_t i = 0; i < service->nr_threads; i++) {
+		remove = malloc(sizeof(*remove));
+		if (!remove)
+			return; /* it is served until the service ends */
+		remove->work.run = run_remove;
+		remove->mapping = mapping_ref(mapping);
+		fault_thread_send(&service->threads[i], &remove->work);
+	}
+}
+
+bool fault_service_send_to_sleeping(struct fault_service *service, struct fault_work *work)
+{
+	for (uint32_t i = 0; i < service->nr_threads; i++) {
+		if (fault_thread_send_if_sleeping(&service->threads[i], work))
+			return true;
+	}
+	return false;
+}
+
+/* Populating ahead: one thread's share. */
+struct ahead_work {
+	struct fault_work work;
+	struct fault_background background;
+	struct mapping *mapping; /* a reference */
+};
+
+static struct ahead_work *to_ahead(struct fault_background *background)
+{
+	return caa_container_of(background, struct ahead_work, background);
+}
+
+static bool ahead_step(struct fault_thread *thread, struct fault_background *background)
+{
+	struct ahead_work *work = to_ahead(background);
+	struct mapping *mapping = work->mapping;
+	int64_t idx = -1;
+	int r = 0;
+
+	if (!mapping->dead && !thread->stop)
+		idx = ahead_claim(&mapping->ahead, mapping->space);
+	if (idx >= 0) {
+		r = page_instantiate(mapping->space, idx, POOL_ANY_NODE);
+		if (r > PAGE_PRESENT)
+			fault_thread_count(thread, FAULT_AHEAD);
+	}
+	if (idx >= 0 && r >= 0)
+		return true;
+	mapping->nr_ahead--;
+	mapping_put(mapping);
+	free(work);
+	return false;
+}
+
+static void run_ahead(struct fault_thread *thread, struct fault_work *work)
+{
+	struct ahead_work *ahead = (struct ahead_work *)work;
+
+	ahead->background.step = ahead_step;
+	fault_thread_add_background(thread, &ahead->background);
+}
+
+static struct ahead_work *ahead_work_new(struct mapping *mapping)
+{
+	struct ahead_work *work = malloc(sizeof(*work));
+
+	if (work) {
+		work->work.run = run_ahead;
+		work->mapping = mapping_ref(mapping);
+		mapping->nr_ahead++;
+	}
+	return work;
+}
+
+/* Whether @thread is populating ahead in @mapping already. */
+static bool has_ahead(const struct fault_thread *thread, const struct mapping *mapping)
+{
+	struct fault_background *background;
+
+	for (background = thread->background; background; background = background->next) {
+		if (background->step == ahead_step && to_ahead(background)->mapping == mapping)
+			return true;
+	}
+	return false;
+}
+
+void fault_service_ahead(struct fault_thread *thread, struct mapping *mapping, int64_t idx)
+{
+	struct fault_service *service = thread->service;
+	struct ahead_work *work;
+	int64_t nr;
+
+	if (service->ahead_pages == 0 || mapping->flags & HUGEFUSE_MAP_PRIVATE)
+		return;
+	nr = ahead_fault(&mapping->ahead, idx, service->ahead_pages, mapping->to);
+	if (nr == 0)
+		return;
+	if (!has_ahead(thread, mapping)) {
+		work = ahead_work_new(mapping);
+		if (work)
+			run_ahead(thread, &work->work);
+	}
+	for (; nr > 1 && mapping->nr_ahead < service->nr_threads; nr--) {
+		work = ahead_work_new(mapping);
+		if (!work)
+			return;
+		if (!fault_service_send_to_sleeping(service, &work->work)) {
+			mapping->nr_ahead--;
+			mapping_put(mapping);
+			free(work);
+			return;
+		}
+	}
+}
+
+/* MAP_POPULATE: all threads take pages from one counter. */
+struct populate_job {
+	struct mapping *mapping; /* a reference */
+	_Atomic int64_t next;
+	int64_t to;
+	_Atomic uint32_t nr_refs;
+	void (*done)(void *data);
+	void *data;
+};
+
+struct populate_work {
+	struct fault_work work;
+	struct fault_background background;
+	struct populate_job *job;
+};
+
+static void populate_job_put(struct populate_job *job)
+{
+	if (--job->nr_refs > 0)
+		return;
+	job->done(job->data);
+	mapping_put(job->mapping);
+	free(job);
+}
+
+static bool populate_step(struct fault_thread *thread, struct fault_background *background)
+{
+	struct populate_work *work =
+		caa_container_of(background, struct populate_work, background);
+	struct populate_job *job = work->job;
+	int64_t idx = atomic_fetch_add(&job->next, 1);
+	int r = -ERANGE;
+
+	if (idx < job->to && !job->mapping->dead && !thread->stop)
+		r = page_instantiate(job->mapping->space, idx, POOL_ANY_NODE);
+	if (r > PAGE_PRESENT)
+		fault_thread_count(thread, FAULT_AHEAD);
+	if (r >= 0)
+		return true;
+	populate_job_put(job);
+	free(work);
+	return false;
+}
+
+static void run_populate(struct fault_thread *thread, struct fault_work *work)
+{
+	struct populate_work *populate = (struct populate_work *)work;
+
+	populate->background.step = populate_step;
+	fault_thread_add_background(thread, &populate->background);
+}
+
+int fault_service_populate(struct fault_service *service, struct mapping *mapping, int64_t from,
+			   int64_t to, void (*done)(void *data), void *data)
+{
+	struct populate_job *job = malloc(sizeof(*job));
+	struct populate_work *work;
+
+	if (!job)
+		return -ENOMEM;
+	*job = (struct populate_job){mapping_ref(mapping), from, to, 1, done, data};
+	for (uint32_t i = 0; i < service->nr_threads && i < (uint64_t)(to - from); i++) {
+		work = malloc(sizeof(*work));
+		if (!work)
+			break; /* the others do it */
+		work->work.run = run_populate;
+		work->job = job;
+		job->nr_refs++;
+		fault_thread_send(&service->threads[i], &work->work);
+	}
+	populate_job_put(job);
+	return 0;
+}
+
+/* Draining: freed by the last of the threads and the one that waits. */
+struct drain {
+	_Atomic uint32_t nr_busy, nr_refs;
+	struct waitqueue done;
+};
+
+struct drain_work {
+	struct fault_work work;
+	struct drain *drain;
+};
+
+static void drain_put(struct drain *drain)
+{
+	if (--drain->nr_refs == 0)
+		free(drain);
+}
+
+static void run_drain(struct fault_thread *thread, struct fault_work *work)
+{
+	struct drain *drain = ((struct drain_work *)work)->drain;
+
+	fault_thread_poll(thread);
+	if (--drain->nr_busy == 0)
+		waitqueue_wake_all(&drain->done);
+	drain_put(drain);
+	free(work);
+}
+
+int fault_service_drain(struct fault_service *service, uint64_t timeout_ns)
+{
+	struct drain *drain = calloc(1, sizeof(*drain));
+	uint64_t until = fault_clock_ns() + timeout_ns, now;
+	struct drain_work *work;
+	uint32_t count;
+	int r = 0;
+
+	if (!drain)
+		return -ENOMEM;
+	drain->nr_busy = service->nr_threads;
+	drain->nr_refs = 1;
+	for (uint32_t i = 0; i < service->nr_threads; i++) {
+		work = malloc(sizeof(*work));
+		if (!work) {
+			drain->nr_busy--;
+			continue;
+		}
+		work->work.run = run_drain;
+		work->drain = drain;
+		drain->nr_refs++;
+		fault_thread_send(&service->threads[i], &work->work);
+	}
+	while (r == 0) {
+		count = waitqueue_read(&drain->done);
+		if (drain->nr_busy == 0)
+			break;
+		now = fault_clock_ns();
+		r = now >= until ? -ETIMEDOUT : 0;
+		if (r == 0)
+			waitqueue_wait(&drain->done, count, until - now);
+	}
+	drain_put(drain);
+	return r;
+}
+
+static const char *const counter_name[NR_FAULT_COUNTERS] = {
+	[FAULT_MISSING] = "faults_missing",
+	[FAULT_PRESENT] = "outcome_present",
+	[FAULT_RESERVATION] = "outcome_reservation",
+	[FAULT_FREE] = "outcome_free",
+	[FAULT_SURPLUS] = "outcome_surplus",
+	[FAULT_AHEAD] = "populated_ahead",
+	[FAULT_WAITED] = "outcome_waited",
+	[FAULT_REFUSED] = "outcome_refused",
+	[FAULT_STALE] = "outcome_stale",
+	[FAULT_FAILED] = "outcome_failed",
+	[FAULT_EVENTS] = "events",
+};
+
+static void stat_add(struct fault_thread_stat *sum, const struct fault_thread_stat *stat)
+{
+	for (int i = 0; i < NR_FAULT_COUNTERS; i++)
+		sum->counter[i] += stat->counter[i];
+	histogram_sum(&sum->latency, &stat->latency);
+}
+
+static void stat_sum(struct fault_service *service, struct fault_thread_stat *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (uint32_t i = 0; i < service->nr_threads; i++)
+		stat_add(sum, &service->threads[i].stat);
+}
+
+void fault_service_clear(struct fault_service *service)
+{
+	mutex_lock(&service->lock);
+	stat_sum(service, &service->base);
+	mutex_unlock(&service->lock);
+}
+
+void fault_service_print(struct fault_service *service, FILE *file)
+{
+	static const double percentiles[] = {50, 90, 99, 99.9};
+	struct fault_thread_stat sum;
+
+	mutex_lock(&service->lock);
+	stat_sum(service, &sum);
+	for (int i = 0; i < NR_FAULT_COUNTERS; i++)
+		sum.counter[i] -= service->base.counter[i];
+	histogram_subtract(&sum.latency, &service->base.latency);
+	mutex_unlock(&service->lock);
+	for (int i = 0; i < NR_FAULT_COUNTERS; i++)
+		fprintf(file, "%s %" PRIu64 "\n", counter_name[i], (uint64_t)sum.counter[i]);
+	for (size_t i = 0; i < sizeof(percentiles) / sizeof(percentiles[0]); i++)
+		fprintf(file, "latency_ns_p%g %" PRIu64 "\n", percentiles[i],
+			histogram_percentile(&sum.latency, percentiles[i]));
+	fprintf(file, "latency_ns_max %" PRIu64 "\n", histogram_percentile(&sum.latency, 100));
+}

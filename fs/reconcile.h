@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reconcile: where the kernel has given or taken pages without asking (clients without
+ * userfaultfd, copies on write, madvise(2)), make the counters say what is.
+ */
+#pragma once
+
+#include "fs/mapping.h"
+#include "fs/mount.h"
+
+/* One file's pages; nothing is looked at in detail while the number of pages agrees. */
+void reconcile_inode(struct mount *mount, struct inode *inode);
+/* The pages of a private mapping. Shared ones are their file's. */
+void reconcile_mapping(struct mapping *mapping);
+/* All files and mappings. Blocks for as long as that takes. */
+void reconcile_mount(struct mount *mount);
