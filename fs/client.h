@@ -16,10 +16,11 @@
 struct mapping;
 
 struct client {
-	pid_t pid;  /* set at init */
-	uid_t uid;  /* set at init */
-	int pidfd;  /* set at init */
-	int socket; /* the control thread's; -1: closed by the client, its mappings live on */
+	pid_t pid;                /* set at init */
+	uid_t uid;                /* set at init */
+	int pidfd;                /* set at init */
+	int socket;               /* open as long as the client lives */
+	bool connected;           /* the control thread; false once the client has closed it */
 	char comm[16];            /* set at init */
 	_Atomic int pagemap_fd;   /* -1 until used */
 	struct client *next;      /* control->lock */

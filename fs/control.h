@@ -11,6 +11,7 @@
 #include "fs/mount.h"
 #include "hugefuse_protocol.h"
 
+struct client;
 struct control;
 
 /* Listen on @socket_path and start the thread. 0, -errno. */
@@ -19,18 +20,23 @@ int control_new(struct mount *mount, const char *socket_path, struct control **r
 void control_free(struct control *control);
 
 /*
- * HUGEFUSE_IOC_MAP of thread @tid of user @uid on @inode, open with @open_flags: check, reserve
+ * HUGEFUSE_IOC_MAP of thread @tid on @inode, open with @open_flags: check, reserve
  * and make a token. 0 and @map's answer, or -EINVAL, -EACCES, -ENOMEM, -EMFILE (too many
  * tokens).
  */
 int control_request_map(struct control *control, struct inode *inode, int open_flags, pid_t tid,
-			uid_t uid, struct hugefuse_ioc_map *map);
+			struct hugefuse_ioc_map *map);
 
 /* Call @visit with every attached mapping, until it returns non-zero, which is returned. */
 int control_for_each_mapping(struct control *control, int (*visit)(struct mapping *, void *),
 			     void *data);
+/* The mapping with number @id of any client, with a reference, or NULL. */
+struct mapping *control_find_mapping(struct control *control, uint64_t id);
+/* Release the mappings of @client that are dead. */
+void control_reap(struct control *control, struct client *client);
 /* How many mappings there are. */
 uint32_t control_nr_mappings(struct control *control);
-/* Wait until there are none, or (-EINTR) control_interrupt() is called. */
-int control_wait_idle(struct control *control);
-void control_interrupt(struct control *control);
+/* Let the control thread look for mappings that are dead. */
+void control_poke(struct control *control);
+/* Wait until there are no mappings, at most @timeout_ns: 0, -ETIMEDOUT. */
+int control_wait_idle(struct control *control, uint64_t timeout_ns);

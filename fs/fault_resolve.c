@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
+#include "fs/control.h"
 #include "fs/exhaustion.h"
 #include "fs/fault_service.h"
 #include "fs/fault_thread.h"
@@ -55,8 +56,11 @@ static int instantiate(struct mapping *mapping, int64_t idx)
 bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 {
 	struct mapping *mapping = fault->mapping;
-	int r = instantiate(mapping, fault->idx);
+	int r;
 
+	if (mapping->dead)
+		return true; /* and with it who waited */
+	r = instantiate(mapping, fault->idx);
 	if (r == -EAGAIN)
 		return false;
 	if (r == -ENOSPC && exhaustion_wait(thread, fault))
@@ -162,7 +166,7 @@ void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,
 	case UFFD_EVENT_UNMAP:
 		mapping_unmap(mapping, message->arg.remove.start, message->arg.remove.end);
 		if (mapping->dead)
-			fault_service_remove(thread->service, mapping);
+			control_poke(mapping->mount->control);
 		break;
 	case UFFD_EVENT_REMAP:
 		mapping_move(mapping, message->arg.remap.from, message->arg.remap.to,

@@ -79,9 +79,9 @@ struct hugefuse_msg {
 	uint64_t address;   /* bytes */
 	uint64_t length;    /* bytes */
 	uint64_t shard_length; /* REGISTER: bytes that each descriptor but the last covers */
-	uint64_t reserved;
+	uint64_t offset;       /* FORK: in the file, bytes */
 };
-_Static_assert(sizeof(struct hugefuse_msg) == 72 - 8, "ABI");
+_Static_assert(sizeof(struct hugefuse_msg) == 64, "ABI");
 
 struct hugefuse_reply {
 	int32_t error; /* 0 or a negative errno */

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Control: one thread that accepts connections, answers messages, and notices the end of
+ * clients. It never waits for a client. What takes long, populating, is done by the fault
+ * threads.
+ *
+ * A client ends when its process exits (its pidfd) or when its connection ends and the memory
+ * that it had mapped is gone (it called exec). If it only closed the connection (closefrom(2)),
+ * its mappings live on, and are looked after until their memory goes.
+ */
+#include "fs/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "fs/client.h"
+#include "fs/fault_service.h"
+#include "fs/file.h"
+#include "fs/message.h"
+#include "fs/token.h"
+
+#define TICK_MS         100
+#define CLIENTS_MAX     4096
+#define SHARD_MIN_PAGES 16
+
+struct control {
+	struct mount *mount;
+	struct message_context context;
+	struct token_table tokens;
+	char socket_path[HUGEFUSE_SOCKET_PATH_MAX];
+	int listen_fd, epoll_fd, event_fd;
+	pthread_t thread;
+	_Atomic bool stop;
+	struct mutex lock;         /* LOCK_RANK_CONTROL */
+	struct client *clients;    /* lock; changed by the thread alone */
+	uint32_t nr_clients;       /* lock */
+	struct waitqueue released; /* woken when a mapping has been released */
+};
+
+/* What an epoll event is about: a client's address, with bit 0 set for its pidfd. */
+#define EVENT_LISTEN 2
+#define EVENT_POKE   4
+#define EVENT_PIDFD  1
+
+static int watch(struct control *control, int fd, uint64_t what)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = what};
+
+	return epoll_ctl(control->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static void unwatch(struct control *control, int fd)
+{
+	epoll_ctl(control->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static void release_mappings(struct control *control, struct mapping *mapping)
+{
+	struct mapping *next;
+
+	for (; mapping; mapping = next) {
+		next = mapping->next;
+		/* Uncharges what a private one has, and lets faults in flight find nothing. */
+		mapping_unmap(mapping, 0, UINT64_MAX);
+		fault_service_remove(control->mount->fault_service, mapping);
+		mapping_put(mapping);
+	}
+	waitqueue_wake_all(&control->released);
+}
+
+void control_reap(struct control *control, struct client *client)
+{
+	struct mapping *dead = client_take_mappings(client, false);
+
+	if (dead)
+		release_mappings(control, dead);
+}
+
+static void drop_client(struct control *control, struct client *client)
+{
+	struct client **link;
+
+	mutex_lock(&control->lock);
+	for (link = &control->clients; *link != client; link = &(*link)->next)
+		;
+	*link = client->next;
+	control->nr_clients--;
+	mutex_unlock(&control->lock);
+	unwatch(control, client->pidfd);
+	if (client->connected)
+		unwatch(control, client->socket);
+	shutdown(client->socket, SHUT_RDWR);
+	release_mappings(control, client_take_mappings(client, true));
+	client_put(client);
+}
+
+/* Whether all that the client had mapped has gone with its memory. */
+static bool memory_is_gone(struct client *client)
+{
+	struct mapping *mapping;
+	bool gone = true;
+
+	mutex_lock(&client->lock);
+	for (mapping = client->mappings; mapping && gone; mapping = mapping->next)
+		gone = mapping->dead || mapping_memory_is_gone(mapping);
+	mutex_unlock(&client->lock);
+	return gone;
+}
+
+/* The connection has ended: by exec or exit, or because it was closed. */
+static void disconnect(struct control *control, struct client *client)
+{
+	unwatch(control, client->socket);
+	client->connected = false;
+	if (client_has_exited(client) || memory_is_gone(client))
+		drop_client(control, client);
+}
+
+static int peer_credentials(int socket, struct ucred *ret_cred)
+{
+	socklen_t len = sizeof(*ret_cred);
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, ret_cred, &len) < 0)
+		return -errno;
+	return ret_cred->pid > 0 ? 0 : -ESRCH; /* 0: in a pid namespace that we do not see */
+}
+
+static int add_client(struct control *control, int socket)
+{
+	struct client *client;
+	struct ucred cred;
+	int r;
+
+	r = peer_credentials(socket, &cred);
+	if (r < 0)
+		return r;
+	if (control->nr_clients >= CLIENTS_MAX)
+		return -EMFILE;
+	r = client_new(cred.pid, cred.uid, socket, &client);
+	if (r < 0)
+		return r;
+	client->connected = true;
+	r = watch(control, client->socket, (uintptr_t)client);
+	if (r == 0)
+		r = watch(control, client->pidfd, (uintptr_t)client | EVENT_PIDFD);
+	if (r < 0) {
+		client->socket = -1; /* the caller closes it */
+		client_put(client);
+		return r;
+	}
+	mutex_lock(&control->lock);
+	client->next = control->clients;
+	control->clients = client;
+	control->nr_clients++;
+	mutex_unlock(&control->lock);
+	return 0;
+}
+
+static void accept_client(struct control *control)
+{
+	int socket = accept4(control->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (socket >= 0 && add_client(control, socket) < 0)
+		close(socket);
+}
+
+static void handle_client(struct control *control, struct client *client)
+{
+	if (message_receive(&control->context, client) < 0)
+		disconnect(control, client);
+}
+
+/* Forget the events that are still to come for a client that was dropped. */
+static void forget_events(struct epoll_event *events, int nr, const struct client *client)
+{
+	for (int i = 0; i < nr; i++) {
+		if ((events[i].data.u64 & ~(uint64_t)EVENT_PIDFD) == (uintptr_t)client)
+			events[i].data.u64 = 0;
+	}
+}
+
+static void handle_event(struct control *control, uint64_t what, struct epoll_event *rest,
+			 int nr)
+{
+	struct client *client = (struct client *)(uintptr_t)(what & ~(uint64_t)EVENT_PIDFD);
+	uint64_t count;
+
+	if (what == EVENT_LISTEN) {
+		accept_client(control);
+	} else if (what == EVENT_POKE) {
+		if (read(control->event_fd, &count, sizeof(count)) < 0)
+			return;
+	} else if (what) {
+		client_ref(client);
+		if (what & EVENT_PIDFD)
+			drop_client(control, client);
+		else
+			handle_client(control, client);
+		if (client->nr_refs == 1)
+			forget_events(rest, nr, client);
+		client_put(client);
+	}
+}
+
+/* Look after what no event tells: tokens, dead mappings, clients without a connection. */
+static void look_after(struct control *control)
+{
+	struct client *client, *next;
+
+	token_expire(&control->tokens);
+	for (client = control->clients; client; client = next) {
+		next = client->next;
+		control_reap(control, client);
+		if (!client->connected && memory_is_gone(client))
+			drop_client(control, client);
+	}
+}
+
+static void *control_main(void *data)
+{
+	struct control *control = data;
+	struct epoll_event events[32];
+	int nr;
+
+	while (!control->stop) {
+		nr = epoll_wait(control->epoll_fd, events, 32, TICK_MS);
+		for (int i = 0; i < nr; i++)
+			handle_event(control, events[i].data.u64, events + i + 1, nr - i - 1);
+		look_after(control);
+	}
+	while (control->clients)
+		drop_client(control, control->clients);
+	return NULL;
+}
+
+static int listen_on(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, r;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	/* Whoever may open files of the mount may connect: the token tells who may map. */
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    chmod(path, 0666) < 0 || listen(fd, 128) < 0) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+static void close_all(struct control *control)
+{
+	if (control->listen_fd >= 0)
+		unlink(control->socket_path);
+	for (int *fd = (int[]){control->listen_fd, control->epoll_fd, control->event_fd, -2};
+	     *fd != -2; fd++) {
+		if (*fd >= 0)
+			close(*fd);
+	}
+}
+
+int control_new(struct mount *mount, const char *socket_path, struct control **ret_control)
+{
+	struct control *control = aligned_alloc(_Alignof(struct control), sizeof(*control));
+	int r;
+
+	if (!control)
+		return -ENOMEM;
+	memset(control, 0, sizeof(*control));
+	control->mount = mount;
+	control->context = (struct message_context){control, mount, &control->tokens};
+	strncpy(control->socket_path, socket_path, sizeof(control->socket_path) - 1);
+	mutex_init(&control->lock, LOCK_RANK_CONTROL);
+	token_table_init(&control->tokens);
+	control->listen_fd = listen_on(socket_path);
+	control->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	control->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = control->listen_fd < 0 ? control->listen_fd : 0;
+	if (r == 0 && (control->epoll_fd < 0 || control->event_fd < 0))
+		r = -errno;
+	if (r == 0)
+		r = watch(control, control->listen_fd, EVENT_LISTEN);
+	if (r == 0)
+		r = watch(control, control->event_fd, EVENT_POKE);
+	if (r == 0)
+		r = -pthread_create(&control->thread, NULL, control_main, control);
+	if (r < 0) {
+		close_all(control);
+		free(control);
+		return r;
+	}
+	pthread_setname_np(control->thread, "hf-control");
+	*ret_control = control;
+	return 0;
+}
+
+void control_free(struct control *control)
+{
+	if (!control)
+		return;
+	control->stop = true;
+	control_poke(control);
+	pthread_join(control->thread, NULL);
+	close_all(control);
+	token_table_deinit(&control->tokens);
+	mutex_deinit(&control->lock);
+	free(control);
+}
+
+void control_poke(struct control *control)
+{
+	uint64_t one = 1;
+
+	/* If it cannot be written the counter is full, and the thread awake. */
+	if (write(control->event_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* What mmap(2) would check, and offset and length; 0 or -errno. */
+static int check_map(const struct mount *mount, int open_flags,
+		     const struct hugefuse_ioc_map *map)
+{
+	const uint32_t known = HUGEFUSE_MAP_WRITE | HUGEFUSE_MAP_PRIVATE |
+			       HUGEFUSE_MAP_NORESERVE;
+	uint64_t page_size = mount->backing->page_size;
+	int access_mode = open_flags & O_ACCMODE;
+
+	if (map->version != HUGEFUSE_PROTOCOL_VERSION)
+		return -EPROTONOSUPPORT;
+	if (map->flags & ~known || map->reserved)
+		return -EINVAL;
+	if (map->length == 0 || map->offset % page_size != 0 || map->offset > INT64_MAX ||
+	    map->length > INT64_MAX - map->offset - page_size)
+		return -EINVAL;
+	if (access_mode == O_WRONLY)
+		return -EACCES;
+	if (access_mode == O_RDONLY && map->flags & HUGEFUSE_MAP_WRITE &&
+	    !(map->flags & HUGEFUSE_MAP_PRIVATE))
+		return -EACCES;
+	return 0;
+}
+
+static uint32_t nr_shards(const struct control *control, int64_t nr_pages)
+{
+	int64_t shards = nr_pages / SHARD_MIN_PAGES;
+	int64_t threads = fault_service_nr_threads(control->mount->fault_service);
+
+	if (shards > threads)
+		shards = threads;
+	if (shards > HUGEFUSE_MAX_SHARDS)
+		shards = HUGEFUSE_MAX_SHARDS;
+	return shards < 1 ? 1 : (uint32_t)shards;
+}
+
+int control_request_map(struct control *control, struct inode *inode, int open_flags, pid_t tid,
+			struct hugefuse_ioc_map *map)
+{
+	struct mount *mount = control->mount;
+	int access_mode = (open_flags & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY;
+	struct mapping *mapping;
+	int64_t from, to;
+	pid_t pid;
+	int r;
+
+	r = check_map(mount, open_flags, map);
+	if (r < 0)
+		return r;
+	pid = client_process_of(tid);
+	if (pid < 0)
+		return pid;
+	from = mount_bytes_to_pages(mount, map->offset);
+	to = from + mount_bytes_to_pages(mount, map->length);
+	r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
+	if (r < 0)
+		return r;
+	if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
+		r = file_grow(mount, inode, (off_t)(map->offset + map->length));
+	if (r == 0)
+		r = token_new(&control->tokens, mapping, pid, map->token);
+	if (r < 0) {
+		mapping_abort(mapping);
+		return r;
+	}
+	map->page_size = mount->backing->page_size;
+	map->shards = nr_shards(control, to - from);
+	strcpy(map->socket, control->socket_path);
+	return 0;
+}
+
+/* References to all mappings that are attached; the number of them, or -ENOMEM. */
+static int64_t snapshot(struct control *control, struct mapping ***ret_mappings)
+{
+	struct mapping **mappings = NULL, *mapping;
+	struct client *client;
+	size_t nr = 0, size = 0;
+
+	mutex_lock(&control->lock);
+	for (client = control->clients; client; client = client->next) {
+		mutex_lock(&client->lock);
+		for (mapping = client->mappings; mapping; mapping = mapping->next) {
+			if (nr == size) {
+				void *grown;
+
+				size = size ? 2 * size : 64;
+				grown = realloc(mappings, size * sizeof(*mappings));
+				if (!grown)
+					break;
+				mappings = grown;
+			}
+			mappings[nr++] = mapping_ref(mapping);
+		}
+		mutex_unlock(&client->lock);
+	}
+	mutex_unlock(&control->lock);
+	*ret_mappings = mappings;
+	return (int64_t)nr;
+}
+
+int control_for_each_mapping(struct control *control, int (*visit)(struct mapping *, void *),
+			     void *data)
+{
+	struct mapping **mappings;
+	int64_t nr;
+	int r = 0;
+
+	if (!control)
+		return 0;
+	nr = snapshot(control, &mappings);
+	for (int64_t i = 0; i < nr; i++) {
+		if (r == 0)
+			r = visit(mappings[i], data);
+		mapping_put(mappings[i]);
+	}
+	free(mappings);
+	return r;
+}
+
+struct mapping *control_find_mapping(struct control *control, uint64_t id)
+{
+	struct mapping *mapping = NULL;
+	struct client *client;
+
+	mutex_lock(&control->lock);
+	for (client = control->clients; client && !mapping; client = client->next)
+		mapping = client_find_mapping(client, id);
+	mutex_unlock(&control->lock);
+	return mapping;
+}
+
+uint32_t control_nr_mappings(struct control *control)
+{
+	struct client *client;
+	uint32_t nr = 0;
+
+	mutex_lock(&control->lock);
+	for (client = control->clients; client; client = client->next)
+		nr += client->nr_mappings;
+	mutex_unlock(&control->lock);
+	return nr;
+}
+
+int control_wait_idle(struct control *control, uint64_t timeout_ns)
+{
+	uint32_t count = waitqueue_read(&control->released);
+
+	if (control_nr_mappings(control) == 0)
+		return 0;
+	waitqueue_wait(&control->released, count, timeout_ns);
+	return control_nr_mappings(control) == 0 ? 0 : -ETIMEDOUT;
+}
