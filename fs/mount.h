@@ -12,6 +12,7 @@
 
 #include "fs/backing.h"
 #include "fs/inode.h"
+#include "fs/kernel_pool.h"
 #include "fs/options.h"
 #include "fs/page.h"
 
@@ -23,6 +24,9 @@ struct mount {
 	const char *mountpoint;              /* set at init; absolute */
 	char run_dir[PATH_MAX];              /* set at init; /run/hugefuse/<name> */
 	int names_fd;                        /* set at init; O_PATH of names/ */
+	int state_fd;                 /* set at init; state/, locked while the daemon lives */
+	struct kernel_pool_loan loan; /* set at init; what was added to the kernel's pool */
+	bool has_loan, has_core, has_inodes; /* how far setting up has come */
 	int nr_nodes;                        /* set at init; memory nodes of the machine */
 	struct backing *backing;             /* set at init */
 	struct page_core core;
@@ -30,6 +34,16 @@ struct mount {
 	struct control *control;             /* set at init, by the daemon */
 	struct fault_service *fault_service; /* set at init, by the daemon */
 };
+
+/*
+ * Take the pages and set everything up but the FUSE session and its services. On failure
+ * returns -errno, with one line in @error, and the machine is as it was. @options and
+ * @mountpoint stay the caller's, and must live as long as the mount.
+ */
+int mount_init(struct mount *mount, const struct mount_options *options, const char *mountpoint,
+	       char *error, size_t error_size);
+/* Give everything back. Nothing is running any more. */
+void mount_deinit(struct mount *mount);
 
 static inline int64_t mount_bytes_to_pages(const struct mount *mount, uint64_t bytes)
 {

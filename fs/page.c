@@ -168,7 +168,7 @@ static int64_t next_inst_locked(const struct page_space *space, int64_t from, in
 	return first < to ? first : -1;
 }
 
-static int64_t page_next_instantiated(struct page_space *space, int64_t from, int64_t to)
+int64_t page_next_instantiated(struct page_space *space, int64_t from, int64_t to)
 {
 	int64_t idx;
 
@@ -680,6 +680,26 @@ void page_space_read(struct page_space *space, struct page_space_counts *ret_cou
 	ret_counts->resv =
 		region_map_count_locked(&space->resv, 0, REGION_END) - ret_counts->instantiated;
 	rwsem_read_unlock(space->lock);
+}
+
+int64_t page_next_hole(struct page_space *space, int64_t from)
+{
+	struct region region;
+	bool moved;
+
+	rwsem_read_lock(space->lock);
+	do {
+		moved = false;
+		for (int node = 0; node < space->nr_nodes; node++) {
+			if (region_map_next_locked(&space->inst[node], from, &region) &&
+			    region.from <= from) {
+				from = region.to;
+				moved = true;
+			}
+		}
+	} while (moved);
+	rwsem_read_unlock(space->lock);
+	return from;
 }
 
 int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to)

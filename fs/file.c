@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Content of regular files. The exact size is that of the sparse file in names/; the page space
+ * and the backing end at the page that the size reaches into. What is behind the end of the
+ * file in its last page is zeroed whenever the size changes, since a mapping may have been
+ * written to there.
+ */
+#include "fs/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/mount.h"
+
+#define ZERO_CHUNK     (64 << 10)
+#define SIZE_MAX_BYTES ((off_t)1 << 60)
+
+static const char zero_chunk[ZERO_CHUNK];
+
+/* A path through which the O_PATH descriptor's inode can be changed. */
+static void inode_proc_path(const struct inode *inode, char path[40])
+{
+	snprintf(path, 40, "/proc/self/fd/%d", inode->fd);
+}
+
+off_t file_size(struct inode *inode)
+{
+	struct stat st;
+
+	if (fstat(inode->fd, &st) < 0)
+		return -errno;
+	return st.st_size;
+}
+
+static int set_names_size(struct inode *inode, off_t size)
+{
+	char path[40];
+
+	inode_proc_path(inode, path);
+	return truncate(path, size) < 0 ? -errno : 0;
+}
+
+/* As after write(2): the content has changed. */
+static void touch_mtime(struct inode *inode)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
+	char path[40];
+
+	inode_proc_path(inode, path);
+	utimensat(AT_FDCWD, path, times, 0);
+}
+
+/* Zero [from, to) as far as pages are there; both in one page. */
+static int zero_in_page(struct page_space *pages, off_t from, off_t to)
+{
+	const struct backing_ops *ops = pages->file->backing->ops;
+	ssize_t n;
+
+	if (from >= to ||
+	    !page_is_instantiated(pages, from / (off_t)pages->file->backing->page_size))
+		return 0;
+	for (; from < to; from += n) {
+		n = to - from < ZERO_CHUNK ? to - from : ZERO_CHUNK;
+		n = ops->write(pages->file, zero_chunk, n, from);
+		if (n < 0)
+			return (int)n;
+	}
+	return 0;
+}
+
+static off_t page_end(const struct page_space *pages, off_t offset)
+{
+	off_t page_size = (off_t)pages->file->backing->page_size;
+
+	return (offset + page_size - 1) / page_size * page_size;
+}
+
+static int resize_locked(struct mount *mount, struct inode *inode, off_t old, off_t size)
+{
+	struct page_space *pages;
+	off_t end = old < size ? old : size;
+	int r;
+
+	r = inode_pages(mount, inode, &pages);
+	if (r < 0)
+		return r;
+	r = page_truncate(pages, mount_bytes_to_pages(mount, size));
+	if (r == 0)
+		r = zero_in_page(pages, end, page_end(pages, end));
+	if (r == 0)
+		r = set_names_size(inode, size);
+	return r;
+}
+
+int file_resize(struct mount *mount, struct inode *inode, off_t size)
+{
+	off_t old;
+	int r;
+
+	if (size < 0)
+		return -EINVAL;
+	if (size > SIZE_MAX_BYTES)
+		return -EFBIG;
+	rwsem_write_lock(&inode->lock);
+	old = file_size(inode);
+	r = old < 0 ? (int)old : resize_locked(mount, inode, old, size);
+	rwsem_write_unlock(&inode->lock);
+	return r;
+}
+
+int file_grow(struct mount *mount, struct inode *inode, off_t size)
+{
+	off_t old;
+	int r = 0;
+
+	if (size > SIZE_MAX_BYTES)
+		return -EFBIG;
+	rwsem_write_lock(&inode->lock);
+	old = file_size(inode);
+	if (old < 0)
+		r = (int)old;
+	else if (size > old)
+		r = resize_locked(mount, inode, old, size);
+	rwsem_write_unlock(&inode->lock);
+	return r;
+}
+
+ssize_t file_read(struct mount *mount, struct inode *inode, void *buf, size_t len, off_t offset)
+{
+	struct page_space *pages;
+	off_t size;
+	ssize_t r;
+
+	if (offset < 0)
+		return -EINVAL;
+	r = inode_pages(mount, inode, &pages);
+	if (r < 0)
+		return r;
+	rwsem_read_lock(&inode->lock);
+	size = file_size(inode);
+	if (offset >= size)
+		r = size < 0 ? size : 0;
+	else
+		r = pages->file->backing->ops->read(
+			pages->file, buf,
+			len < (size_t)(size - offset) ? len : (size_t)(size - offset), offset);
+	rwsem_read_unlock(&inode->lock);
+	return r;
+}
+
+/* Write page by page; what was written before an error counts. */
+static ssize_t write_pages(struct page_space *pages, const char *buf, size_t len, off_t offset)
+{
+	off_t page_size = (off_t)pages->file->backing->page_size;
+	size_t done = 0, part;
+	ssize_t r = 0;
+
+	while (done < len) {
+		off_t at = offset + (off_t)done;
+
+		part = (size_t)(page_size - at % page_size);
+		if (part > len - done)
+			part = len - done;
+		r = page_instantiate(pages, at / page_size, POOL_ANY_NODE);
+		if (r >= 0)
+			r = pages->file->backing->ops->write(pages->file, buf + done, part, at);
+		if (r < 0)
+			break;
+		done += part;
+	}
+	return done > 0 ? (ssize_t)done : r;
+}
+
+/* A write that makes the file longer; the inode's lock is held for writing. */
+static ssize_t extend_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
+			     const void *buf, size_t len, off_t offset, off_t size)
+{
+	off_t end = offset + (off_t)len;
+	ssize_t n;
+	int r;
+
+	r = page_truncate(pages, mount_bytes_to_pages(mount, end));
+	if (r == 0)
+		r = zero_in_page(pages, size, page_end(pages, size));
+	if (r < 0)
+		return r;
+	n = write_pages(pages, buf, len, offset);
+	end = n > 0 ? offset + n : size;
+	if (end > size)
+		r = set_names_size(inode, end);
+	if (n < (ssize_t)len)
+		page_truncate(pages, mount_bytes_to_pages(mount, end > size ? end : size));
+	return r < 0 ? r : n;
+}
+
+ssize_t file_write(struct mount *mount, struct inode *inode, const void *buf, size_t len,
+		   off_t offset, bool append)
+{
+	struct page_space *pages;
+	off_t size;
+	ssize_t n;
+
+	if (offset < 0)
+		return -EINVAL;
+	if (offset > SIZE_MAX_BYTES || len > SIZE_MAX_BYTES - (size_t)offset)
+		return -EFBIG;
+	n = inode_pages(mount, inode, &pages);
+	if (n < 0 || len == 0)
+		return n;
+	rwsem_write_lock(&inode->lock);
+	size = file_size(inode);
+	if (size < 0) {
+		n = size;
+	} else if (append || offset + (off_t)len > size) {
+		n = extend_locked(mount, inode, pages, buf, len, append ? size : offset, size);
+	} else {
+		/* The size cannot change while the lock is held for reading. */
+		rwsem_downgrade(&inode->lock);
+		n = write_pages(pages, buf, len, offset);
+		if (n > 0)
+			touch_mtime(inode);
+		rwsem_read_unlock(&inode->lock);
+		return n;
+	}
+	rwsem_write_unlock(&inode->lock);
+	return n;
+}
+
+/* Call @whole for the run of whole pages in [from, to), and zero what is left of it in others.
+ */
+static int punch_range(struct page_space *pages, off_t from, off_t to)
+{
+	off_t page_size = (off_t)pages->file->backing->page_size;
+	off_t first = page_end(pages, from), last = to / page_size * page_size;
+	int64_t r;
+
+	if (first > last)
+		return zero_in_page(pages, from, to);
+	r = zero_in_page(pages, from, first);
+	if (r == 0)
+		r = zero_in_page(pages, last, to);
+	if (r == 0 && first < last)
+		r = page_punch(pages, first / page_size, last / page_size);
+	return (int)(r < 0 ? r : 0);
+}
+
+static int zero_range(struct page_space *pages, off_t from, off_t to)
+{
+	int r = 0;
+
+	while (from < to && r == 0) {
+		off_t end = page_end(pages, from + 1);
+
+		r = zero_in_page(pages, from, end < to ? end : to);
+		from = end;
+	}
+	return r;
+}
+
+/* Instantiate [from, to): all is reserved before anything is taken, so that it fails as a
+ * whole. */
+static int allocate_range(struct page_space *pages, int64_t from, int64_t to)
+{
+	struct region_map added;
+	int64_t r;
+
+	region_map_init(&added, pages->lock);
+	r = page_reserve(pages, from, to, &added);
+	if (r < 0)
+		return r == -ENOMEM ? -ENOSPC : (int)r;
+	for (int64_t idx = from; idx < to && r >= 0; idx++)
+		r = page_instantiate(pages, idx, POOL_ANY_NODE);
+	if (r < 0)
+		page_unreserve_map(pages, &added);
+	region_map_deinit(&added);
+	return (int)(r < 0 ? r : 0);
+}
+
+static int fallocate_locked(struct mount *mount, struct inode *inode, int mode, off_t offset,
+			    off_t end)
+{
+	struct page_space *pages;
+	off_t size = file_size(inode), last;
+	int r;
+
+	if (size < 0)
+		return (int)size;
+	r = inode_pages(mount, inode, &pages);
+	if (r < 0)
+		return r;
+	last = page_end(pages, size);
+	if (mode & FALLOC_FL_PUNCH_HOLE)
+		return offset < last ? punch_range(pages, offset, end < last ? end : last) : 0;
+	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE)) {
+		r = resize_locked(mount, inode, size, end);
+		if (r < 0)
+			return r;
+	} else if (end > last) {
+		end = last; /* there are no pages behind the end to instantiate */
+	}
+	if (mode & FALLOC_FL_ZERO_RANGE)
+		r = zero_range(pages, offset, end);
+	if (r == 0 && offset < end)
+		r = allocate_range(pages, offset / (off_t)mount->backing->page_size,
+				   mount_bytes_to_pages(mount, end));
+	if (r < 0 && file_size(inode) != size)
+		resize_locked(mount, inode, file_size(inode), size);
+	return r;
+}
+
+int file_fallocate(struct mount *mount, struct inode *inode, int mode, off_t offset, off_t len)
+{
+	const int known = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+	int r;
+
+	if (offset < 0 || len <= 0)
+		return -EINVAL;
+	if (mode & ~known || (mode & FALLOC_FL_PUNCH_HOLE && mode & FALLOC_FL_ZERO_RANGE) ||
+	    (mode & FALLOC_FL_PUNCH_HOLE && !(mode & FALLOC_FL_KEEP_SIZE)))
+		return -EOPNOTSUPP;
+	if (offset > SIZE_MAX_BYTES || len > SIZE_MAX_BYTES - offset)
+		return -EFBIG;
+	rwsem_write_lock(&inode->lock);
+	r = fallocate_locked(mount, inode, mode, offset, offset + len);
+	if (r == 0)
+		touch_mtime(inode);
+	rwsem_write_unlock(&inode->lock);
+	return r;
+}
+
+off_t file_seek(struct mount *mount, struct inode *inode, off_t offset, int whence)
+{
+	off_t page_size = (off_t)mount->backing->page_size, size, at;
+	struct page_space *pages;
+	int64_t idx;
+	int r;
+
+	if (whence != SEEK_DATA && whence != SEEK_HOLE)
+		return -EINVAL;
+	r = inode_pages(mount, inode, &pages);
+	if (r < 0)
+		return r;
+	rwsem_read_lock(&inode->lock);
+	size = file_size(inode);
+	rwsem_read_unlock(&inode->lock);
+	if (offset < 0 || offset >= size)
+		return -ENXIO;
+	if (whence == SEEK_DATA)
+		idx = page_next_instantiated(pages, offset / page_size,
+					     mount_bytes_to_pages(mount, size));
+	else
+		idx = page_next_hole(pages, offset / page_size);
+	if (idx < 0)
+		return -ENXIO;
+	at = idx * page_size;
+	if (at < offset)
+		at = offset;
+	return whence == SEEK_HOLE && at > size ? size : at;
+}
+
+int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off_t len)
+{
+	off_t page_size = (off_t)mount->backing->page_size;
+	struct page_space *pages;
+	struct region_map added;
+	int64_t from, to, nr;
+	int r;
+
+	if (offset < 0 || len <= 0 || offset > SIZE_MAX_BYTES || len > SIZE_MAX_BYTES - offset)
+		return -EINVAL;
+	r = inode_pages(mount, inode, &pages);
+	if (r < 0)
+		return r;
+	from = offset / page_size;
+	to = mount_bytes_to_pages(mount, offset + len);
+	region_map_init(&added, pages->lock);
+	rwsem_read_lock(&inode->lock);
+	nr = page_reserve(pages, from, to, &added);
+	if (nr >= 0) {
+		r = pages->file->backing->ops->reserve(pages->file, from, to);
+		if (r < 0) {
+			page_unreserve_map(pages, &added);
+			nr = r;
+		}
+	}
+	rwsem_read_unlock(&inode->lock);
+	region_map_deinit(&added);
+	return nr;
+}

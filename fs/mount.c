@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Setting a mount up and taking it down. The order is: run directory and its lock, pages from
+ * the kernel's pool (written to state/ before anything can go wrong), names/, data/, counters,
+ * inodes. mount_deinit() goes the other way and is also what a half-done mount_init() calls.
+ */
+#include "fs/mount.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/backing_hugetlb.h"
+#include "fs/kernel_pool.h"
+#include "fs/numa_policy.h"
+#include "fs/run_dir.h"
+
+/* The sizes of a mount in pages, from options that may be bytes, per cent, or not given. */
+struct mount_pages {
+	int64_t max, min;
+};
+
+static int64_t option_pages(const struct option_size *size, uint64_t page_size,
+			    int64_t kernel_nr)
+{
+	if (size->is_percent)
+		return kernel_nr * size->percent / 100;
+	return (int64_t)(size->bytes / page_size);
+}
+
+static bool is_set(const struct option_size *size)
+{
+	return size->is_percent || size->bytes != OPTIONS_SIZE_UNSET;
+}
+
+/*
+ * size= alone sets all of it aside; without either what is free in the kernel's pool is taken.
+ * Both are rounded down to pages, and per cent is of the kernel's pool, as with hugetlbfs.
+ */
+static int resolve_sizes(const struct mount_options *options, const struct pool_counts *kernel,
+			 struct mount_pages *ret_pages, char *error, size_t error_size)
+{
+	struct mount_pages pages;
+
+	if (is_set(&options->size))
+		pages.max = option_pages(&options->size, options->pagesize, kernel->nr);
+	else if (is_set(&options->min_size))
+		pages.max = SUBPOOL_NO_LIMIT;
+	else
+		pages.max = kernel->free - kernel->resv;
+	if (is_set(&options->min_size))
+		pages.min = option_pages(&options->min_size, options->pagesize, kernel->nr);
+	else
+		pages.min = pages.max;
+	if (pages.max == 0 || pages.min < 0) {
+		snprintf(error, error_size,
+			 "no pages: the kernel's pool has %" PRId64
+			 " free huge pages of %" PRIu64 " kB; give size=, at least one page",
+			 kernel->free - kernel->resv, options->pagesize >> 10);
+		return -EINVAL;
+	}
+	if (pages.max == SUBPOOL_NO_LIMIT)
+		pages.max = pages.min;
+	if (pages.min > pages.max) {
+		snprintf(error, error_size, "min_size is more than size");
+		return -EINVAL;
+	}
+	*ret_pages = pages;
+	return 0;
+}
+
+static int mount_names(struct mount *mount, char *error, size_t error_size)
+{
+	const struct mount_options *options = mount->options;
+	char data[160];
+	int fd;
+
+	snprintf(data, sizeof(data),
+		 "inode64,size=64m,mode=%o,uid=%u,gid=%u,nr_inodes=%" PRIu64, options->mode,
+		 options->uid, options->gid, options->nr_inodes ? options->nr_inodes + 1 : 0);
+	fd = run_dir_mount(mount->run_dir, "names", "tmpfs", data, error, error_size);
+	if (fd < 0)
+		return fd;
+	mount->names_fd = fd;
+	return 0;
+}
+
+static int mount_data(struct mount *mount, const struct mount_pages *pages, char *error,
+		      size_t error_size)
+{
+	uint64_t page_size = mount->options->pagesize;
+	char data[160];
+	int fd, r;
+
+	snprintf(data, sizeof(data),
+		 "pagesize=%" PRIu64 ",size=%" PRIu64 ",min_size=%" PRIu64 ",mode=0700",
+		 page_size, (uint64_t)pages->max * page_size, (uint64_t)pages->min * page_size);
+	fd = run_dir_mount(mount->run_dir, "data", "hugetlbfs", data, error, error_size);
+	if (fd < 0)
+		return fd;
+	r = backing_hugetlb_new(fd, page_size, mount->nr_nodes, &mount->backing);
+	if (r < 0) {
+		close(fd);
+		snprintf(error, error_size, "cannot use the hugetlbfs: %s", strerror(-r));
+	}
+	return r;
+}
+
+/* Take the pages, and write down what was added before going on. */
+static int borrow_pages(struct mount *mount, const struct mount_pages *pages,
+			int64_t *ret_node_pages, char *error, size_t error_size)
+{
+	int r;
+
+	*error = '\0';
+	r = kernel_pool_borrow(mount->options->pagesize, mount->nr_nodes, pages->min,
+			       pages->max - pages->min, &mount->loan, ret_node_pages, error,
+			       error_size);
+	if (r < 0) {
+		if (!*error)
+			snprintf(error, error_size,
+				 "cannot change the kernel's pool of huge pages: %s",
+				 strerror(-r));
+		return r;
+	}
+	mount->has_loan = true;
+	r = kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
+	if (r < 0)
+		snprintf(error, error_size, "%s/state: %s", mount->run_dir, strerror(-r));
+	return r;
+}
+
+static int init_objects(struct mount *mount, const struct mount_pages *pages,
+			const int64_t *node_pages, char *error, size_t error_size)
+{
+	const struct mount_options *options = mount->options;
+	int fd, r;
+
+	r = page_core_init(&mount->core, mount->nr_nodes, node_pages, pages->max, pages->min,
+			   options->fault_mutexes, options->region_lock_global);
+	if (r < 0)
+		goto out_error;
+	mount->has_core = true;
+	fd = fcntl(mount->names_fd, F_DUPFD_CLOEXEC, 0);
+	r = fd < 0 ? -errno : inode_table_init(&mount->inodes, fd);
+	if (r < 0)
+		goto out_error;
+	mount->has_inodes = true;
+	return 0;
+
+out_error:
+	snprintf(error, error_size, "cannot set up the counters: %s", strerror(-r));
+	return r;
+}
+
+int mount_init(struct mount *mount, const struct mount_options *options, const char *mountpoint,
+	       char *error, size_t error_size)
+{
+	int64_t node_pages[POOL_MAX_NODES] = {0};
+	struct pool_counts kernel;
+	struct mount_pages pages;
+	int r;
+
+	memset(mount, 0, sizeof(*mount));
+	mount->options = options;
+	mount->mountpoint = mountpoint;
+	mount->names_fd = mount->state_fd = -1;
+	mount->nr_nodes = numa_policy_nr_nodes();
+	lock_stat_enable(options->lockstat);
+	r = kernel_pool_read(options->pagesize, mount->nr_nodes, &kernel);
+	if (r < 0) {
+		snprintf(error, error_size, "this kernel has no huge pages of %" PRIu64 " kB",
+			 options->pagesize >> 10);
+		return r;
+	}
+	r = resolve_sizes(options, &kernel, &pages, error, error_size);
+	if (r == 0)
+		r = run_dir_create(mountpoint, mount->run_dir, &mount->state_fd, error,
+				   error_size);
+	if (r < 0)
+		return r;
+	r = borrow_pages(mount, &pages, node_pages, error, error_size);
+	if (r == 0)
+		r = mount_names(mount, error, error_size);
+	if (r == 0)
+		r = mount_data(mount, &pages, error, error_size);
+	if (r == 0)
+		r = init_objects(mount, &pages, node_pages, error, error_size);
+	if (r < 0)
+		mount_deinit(mount);
+	return r;
+}
+
+void mount_deinit(struct mount *mount)
+{
+	if (mount->state_fd < 0)
+		return;
+	if (mount->has_inodes)
+		inode_table_deinit(mount);
+	if (mount->has_core)
+		page_core_deinit(&mount->core);
+	backing_hugetlb_free(mount->backing);
+	if (mount->names_fd >= 0)
+		close(mount->names_fd);
+	run_dir_unmount(mount->run_dir);
+	if (mount->has_loan)
+		kernel_pool_return(&mount->loan);
+	run_dir_remove(mount->run_dir, mount->state_fd);
+	mount->state_fd = -1;
+}
