@@ -205,6 +205,7 @@ static int check_min_size(const struct mount_options *options, uint64_t pool_pag
 			  size_t error_size)
 {
 	const struct option_size *size = &options->size, *min_size = &options->min_size;
+	char size_text[64], min_size_text[64];
 	bool exceeds;
 
 	if (size->is_percent && min_size->is_percent)
@@ -214,11 +215,13 @@ static int check_min_size(const struct mount_options *options, uint64_t pool_pag
 			  size_in_bytes(size, options->pagesize, pool_pages);
 	if (!exceeds)
 		return 0;
+	print_size(&(struct printer){size_text, sizeof(size_text)}, "size", size);
+	print_size(&(struct printer){min_size_text, sizeof(min_size_text)}, "min_size",
+		   min_size);
 	return refuse(error, error_size,
-		      "option 'min_size' exceeds option 'size'; accepted is at most size= (%s)",
-		      size->is_percent || min_size->is_percent
-			      ? "per cent are of the kernel's pool"
-			      : "both in bytes");
+		      "option '%s' is more than '%s' (the pool has %" PRIu64
+		      " pages); accepted is at most size=",
+		      min_size_text + 1, size_text + 1, pool_pages);
 }
 
 int options_check(const struct mount_options *options, char *error, size_t error_size)
