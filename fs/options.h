@@ -44,6 +44,8 @@ struct mount_options {
 	/* The generic ones of mount(8). */
 	bool ro, nosuid, nodev, noexec, noatime, allow_other;
 	char *fsname; /* the source field of /proc/mounts; owned, may be NULL */
+
+	uint32_t given; /* private: a bit for what was parsed, so that a repetition is noticed */
 };
 
 void options_init(struct mount_options *options);

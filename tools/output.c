@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Units, tables and JSON. Widths count characters, not bytes: text is escaped before it comes
+ * here (tools/escape.h), and what remains is taken to be one column wide each.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tools/escape.h"
+#include "tools/output.h"
+
+#define COLUMN_GAP 2
+#define MIN_LAST   12 /* the last column is not cut below this */
+
+/* ---- quantities ---- */
+
+struct quantity quantity_bytes(uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	struct quantity quantity;
+	unsigned int unit = 0;
+
+	while (unit < 6 && bytes >> (10 * (unit + 1)) != 0)
+		unit++;
+	if (bytes == 0)
+		snprintf(quantity.text, sizeof(quantity.text), "0");
+	else if (bytes % (UINT64_C(1) << (10 * unit)) == 0)
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " %s",
+			 bytes >> (10 * unit), units[unit]);
+	else
+		snprintf(quantity.text, sizeof(quantity.text), "%.1f %s",
+			 (double)bytes / (double)(UINT64_C(1) << (10 * unit)), units[unit]);
+	return quantity;
+}
+
+struct quantity quantity_microseconds(double microseconds)
+{
+	struct quantity quantity;
+
+	if (microseconds == 0)
+		snprintf(quantity.text, sizeof(quantity.text), "0");
+	else if (microseconds < 1)
+		snprintf(quantity.text, sizeof(quantity.text), "%.0f ns", microseconds * 1000);
+	else if (microseconds < 1000)
+		snprintf(quantity.text, sizeof(quantity.text), "%.3g us", microseconds);
+	else if (microseconds < 1000000)
+		snprintf(quantity.text, sizeof(quantity.text), "%.3g ms", microseconds / 1000);
+	else
+		snprintf(quantity.text, sizeof(quantity.text), "%.2f s",
+			 microseconds / 1000000);
+	return quantity;
+}
+
+struct quantity quantity_count(uint64_t count)
+{
+	struct quantity quantity;
+
+	snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64, count);
+	return quantity;
+}
+
+/* ---- tables ---- */
+
+void table_init(struct table *table, const struct table_column *columns, int nr_columns)
+{
+	*table = (struct table){.columns = columns, .nr_columns = nr_columns};
+}
+
+void table_deinit(struct table *table)
+{
+	size_t i;
+
+	if (!table)
+		return;
+	for (i = 0; i < table->nr_cells; i++)
+		free(table->cells[i]);
+	free(table->cells);
+	*table = (struct table){0};
+}
+
+void table_add(struct table *table, const char *text)
+{
+	char **bigger;
+
+	if (table->failed)
+		return;
+	if (table->nr_cells == table->size) {
+		size_t size = table->size ? 2 * table->size : 64;
+
+		bigger = reallocarray(table->cells, size, sizeof(*bigger));
+		if (!bigger) {
+			table->failed = true;
+			return;
+		}
+		table->cells = bigger;
+		table->size = size;
+	}
+	table->cells[table->nr_cells] = strdup(text);
+	if (table->cells[table->nr_cells])
+		table->nr_cells++;
+	else
+		table->failed = true;
+}
+
+static size_t nr_characters(const char *text)
+{
+	size_t count = 0;
+
+	for (; *text != '\0'; text++)
+		count += ((unsigned char)*text & 0xc0) != 0x80;
+	return count;
+}
+
+/* Cut in place to @max characters, with a mark that something is missing. */
+static void print_cut(const char *text, size_t max)
+{
+	size_t count = 0, length = 0;
+
+	if (nr_characters(text) <= max || max <= 3) {
+		fputs(text, stdout);
+		return;
+	}
+	for (; text[length] != '\0'; length++) {
+		if (((unsigned char)text[length] & 0xc0) != 0x80 && count++ == max - 3)
+			break;
+	}
+	printf("%.*s...", (int)length, text);
+}
+
+static void measure(const struct table *table, size_t widths[TABLE_MAX_COLUMNS])
+{
+	size_t i;
+	int column;
+
+	for (column = 0; column < table->nr_columns; column++)
+		widths[column] = nr_characters(table->columns[column].title);
+	for (i = 0; i < table->nr_cells; i++) {
+		size_t width = nr_characters(table->cells[i]);
+
+		column = (int)(i % (size_t)table->nr_columns);
+		if (width > widths[column])
+			widths[column] = width;
+	}
+}
+
+static size_t total_width(const struct table *table, const size_t *widths, const bool *hidden)
+{
+	size_t total = 0;
+	int column;
+
+	for (column = 0; column < table->nr_columns; column++) {
+		if (!hidden[column])
+			total += widths[column] + (total ? COLUMN_GAP : 0);
+	}
+	return total;
+}
+
+static void fit(const struct table *table, size_t *widths, bool *hidden, size_t limit)
+{
+	size_t *last = &widths[table->nr_columns - 1];
+	size_t total = total_width(table, widths, hidden), kept = *last, excess;
+	int column;
+
+	/* the last column may give way, to MIN_LAST, before a column is left out */
+	if (table->columns[table->nr_columns - 1].left && kept > MIN_LAST)
+		kept = MIN_LAST;
+	for (column = table->nr_columns - 1; column >= 0; column--) {
+		if (total - *last + kept <= limit)
+			break;
+		if (table->columns[column].optional) {
+			hidden[column] = true;
+			total = total_width(table, widths, hidden);
+		}
+	}
+	if (total <= limit)
+		return;
+	excess = total - limit;
+	*last = *last > kept + excess ? *last - excess : kept;
+}
+
+static void print_row(const struct table *table, const size_t *widths, const bool *hidden,
+		      char *const *cells)
+{
+	bool first = true;
+	int column;
+
+	for (column = 0; column < table->nr_columns; column++) {
+		const char *text = cells ? cells[column] : table->columns[column].title;
+		size_t width = nr_characters(text);
+		int pad = width < widths[column] ? (int)(widths[column] - width) : 0;
+
+		if (hidden[column])
+			continue;
+		printf("%*s", first ? 0 : COLUMN_GAP, "");
+		if (!table->columns[column].left)
+			printf("%*s", pad, "");
+		print_cut(text, widths[column]);
+		if (table->columns[column].left && column < table->nr_columns - 1)
+			printf("%*s", pad, "");
+		first = false;
+	}
+	putchar('\n');
+}
+
+int table_print(const struct table *table, unsigned int width)
+{
+	size_t widths[TABLE_MAX_COLUMNS], i;
+	bool hidden[TABLE_MAX_COLUMNS] = {false};
+
+	if (table->failed)
+		return -ENOMEM;
+	measure(table, widths);
+	if (width != 0)
+		fit(table, widths, hidden, width);
+	print_row(table, widths, hidden, NULL);
+	for (i = 0; i + (size_t)table->nr_columns <= table->nr_cells;
+	     i += (size_t)table->nr_columns)
+		print_row(table, widths, hidden, table->cells + i);
+	return 0;
+}
+
+unsigned int output_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+		return 0;
+	return size.ws_col;
+}
+
+/* ---- JSON ---- */
+
+json_object *output_json_string(const char *text)
+{
+	char *valid = malloc(3 * strlen(text) + 1), *to = valid;
+	json_object *string;
+
+	if (!valid)
+		return NULL;
+	while (*text != '\0') {
+		int length = utf8_sequence(text);
+
+		memcpy(to, length ? text : "\xef\xbf\xbd", length ? (size_t)length : 3);
+		to += length ? length : 3;
+		text += length ? length : 1;
+	}
+	string = json_object_new_string_len(valid, (int)(to - valid));
+	free(valid);
+	return string;
+}
+
+json_object *output_json_new(void)
+{
+	json_object *object = json_object_new_object();
+
+	json_object_object_add(object, "schema", json_object_new_int(1));
+	return object;
+}
+
+void output_json_print(json_object *object)
+{
+	puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
+							    JSON_C_TO_STRING_SPACED |
+							    JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(object);
+}
