@@ -6,11 +6,17 @@
  * Every lock has a rank, and the rank is also its class: a thread may take a lock only if every
  * lock that it holds has a lower rank. enum lock_rank below is the lock order of the whole
  * daemon; docs/locking.md tells why it is what it is. With -Dlock_check=true a violation prints
- * both locks and aborts.
+ * both locks and aborts; a trylock, which could not deadlock, must keep to the order as well.
  *
  * Counters are kept per class and thread, so that counting never makes two threads share a
- * cache line, and are summed up when somebody reads them. Uncontended acquisitions cost at most
- * 15 ns more than without counters; -Dlock_stat=false compiles them to nothing.
+ * cache line, and are summed up when somebody reads them. An uncontended lock and unlock costs
+ * at most 15 ns more than without counters; -Dlock_stat=false compiles them to nothing. Waits
+ * and holds are all measured, with the TSC or the arm64 counter. Where the CPU has no invariant
+ * TSC only clock_gettime() is left: then holds are measured for every contended acquisition and
+ * one of 13 others, whose total is scaled up.
+ *
+ * A lock is released by the thread that took it, and may be freed when every lock operation on
+ * it has returned: an unlock that has let somebody in still wakes others.
  */
 #pragma once
 
@@ -18,8 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The order in which locks are taken: a thread that holds one may only take one further down.
- */
+/* The order in which locks are taken: a thread that holds one may take one further down. */
 enum lock_rank {
 	LOCK_RANK_CONTROL,     /* the tokens and the list of clients */
 	LOCK_RANK_CLIENT,      /* one client's list of mappings */
@@ -59,11 +64,16 @@ struct lock_class_stat {
  */
 void lock_stat_read(enum lock_rank rank, struct lock_class_stat *ret_stat);
 
-/* Set all counters of all classes to zero (they continue from a remembered base). Thread-safe.
+/*
+ * Set all counters of all classes to zero, extremes too; a lock's own stay. Holds that began
+ * before it are not counted when they end. Thread-safe.
  */
 void lock_stat_clear(void);
 
-/* Switch counting on or off at run time (mount option lockstat=); on at start. */
+/*
+ * Switch counting on or off at run time (mount option lockstat=); on at start. What is held at
+ * that moment is counted when it ends if its acquisition was. Thread-safe.
+ */
 void lock_stat_enable(bool enable);
 bool lock_stat_enabled(void);
 
@@ -72,16 +82,16 @@ bool lock_stat_enabled(void);
  * falsely share; per-lock counts show which one of a table is the hot one.
  */
 struct mutex {
-	_Alignas(64) _Atomic uint32_t state; /* 0 free, 1 held, 2 held with waiters */
+	_Alignas(64) _Atomic uint32_t state; /* atomic; enum futex_lock_state */
 	enum lock_rank rank;                 /* set at init */
-	uint32_t last_cpu;                   /* the lock itself */
-	uint32_t nr_contentions;             /* the lock itself; wraps */
-	uint64_t nr_acquisitions;            /* the lock itself */
-	uint64_t hold_start; /* the lock itself, in clock ticks; 0: not counted */
-	_Atomic int owner;   /* thread id, kept with lock_check only */
+	uint32_t last_cpu;                   /* the lock itself; -1: never taken */
+	uint64_t hold_start;              /* the lock itself, in clock ticks; 0: not counted */
+	_Atomic uint64_t nr_acquisitions; /* the holder writes, anybody reads */
+	_Atomic uint64_t nr_contentions;  /* the holder writes, anybody reads */
 };
 
 void mutex_init(struct mutex *mutex, enum lock_rank rank);
+/* The mutex is free; NULL is none. */
 void mutex_deinit(struct mutex *mutex);
 void mutex_lock(struct mutex *mutex);
 bool mutex_trylock(struct mutex *mutex);
@@ -92,19 +102,19 @@ void mutex_assert_held(const struct mutex *mutex);
 /*
  * Reader-writer semaphore with downgrade. A waiting writer keeps new readers out (no writer
  * starvation), and readers that were waiting when a writer leaves are let in before the next
- * writer (no reader starvation).
+ * writer (no reader starvation). Not recursive: a reader that reads again would wait for the
+ * writer that waits for it.
  */
 struct rwsem {
-	_Alignas(64) _Atomic uint32_t state;
-	_Atomic uint32_t nr_write_waiters;
-	_Atomic uint32_t read_futex, write_futex;
-	enum lock_rank rank; /* set at init */
-	uint32_t last_cpu;   /* written by writers only */
+	_Alignas(64) _Atomic uint64_t state;      /* atomic; who holds it and who waits */
+	_Atomic uint32_t read_futex, write_futex; /* atomic; count wakes */
+	enum lock_rank rank;                      /* set at init */
+	uint32_t last_cpu;   /* the last writer's; writers write, holders read */
 	uint64_t hold_start; /* the writer */
-	_Atomic int owner;   /* thread id of the writer, kept with lock_check only */
 };
 
 void rwsem_init(struct rwsem *sem, enum lock_rank rank);
+/* The semaphore is free; NULL is none. */
 void rwsem_deinit(struct rwsem *sem);
 void rwsem_read_lock(struct rwsem *sem);
 bool rwsem_read_trylock(struct rwsem *sem);
@@ -112,7 +122,10 @@ void rwsem_read_unlock(struct rwsem *sem);
 void rwsem_write_lock(struct rwsem *sem);
 bool rwsem_write_trylock(struct rwsem *sem);
 void rwsem_write_unlock(struct rwsem *sem);
-/* From writing to reading without a moment in between; waiting readers come in too. */
+/*
+ * From writing to reading without a moment in between; waiting readers come in too. Ends an
+ * exclusive hold, and counts as an uncontended acquisition for reading.
+ */
 void rwsem_downgrade(struct rwsem *sem);
 /* Abort, with lock_check, unless the calling thread holds @sem (for writing / in any way). */
 void rwsem_assert_write_held(const struct rwsem *sem);
@@ -131,6 +144,9 @@ struct waitqueue {
 };
 
 uint32_t waitqueue_read(const struct waitqueue *queue);
-/* Wait at most @timeout_ns. 0: something was woken since @count was read; -ETIMEDOUT. */
+/*
+ * Wait at most @timeout_ns (UINT64_MAX: for ever). 0: something was woken since @count was
+ * read; -ETIMEDOUT. A queue starts as all zeroes.
+ */
 int waitqueue_wait(struct waitqueue *queue, uint32_t count, uint64_t timeout_ns);
 void waitqueue_wake_all(struct waitqueue *queue);
