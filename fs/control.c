@@ -309,13 +309,19 @@ int control_new(struct mount *mount, const char *socket_path, struct control **r
 	return 0;
 }
 
-void control_free(struct control *control)
+void control_stop(struct control *control)
 {
 	if (!control)
 		return;
 	control->stop = true;
 	control_poke(control);
 	pthread_join(control->thread, NULL);
+}
+
+void control_free(struct control *control)
+{
+	if (!control)
+		return;
 	close_all(control);
 	token_table_deinit(&control->tokens);
 	mutex_deinit(&control->lock);

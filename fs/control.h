@@ -16,7 +16,9 @@ struct control;
 
 /* Listen on @socket_path and start the thread. 0, -errno. */
 int control_new(struct mount *mount, const char *socket_path, struct control **ret_control);
-/* Drop all clients and stop. */
+/* Drop all clients and stop the thread. The fault service is still there, and is freed before
+ * control_free(). */
+void control_stop(struct control *control);
 void control_free(struct control *control);
 
 /*

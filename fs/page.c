@@ -682,6 +682,19 @@ void page_space_read(struct page_space *space, struct page_space_counts *ret_cou
 	rwsem_read_unlock(space->lock);
 }
 
+void page_space_count(struct page_space *space, int64_t from, int64_t to, int64_t *ret_resv,
+		      int64_t *ret_instantiated)
+{
+	int64_t nr = 0;
+
+	rwsem_read_lock(space->lock);
+	for (int node = 0; node < space->nr_nodes; node++)
+		nr += region_map_count_locked(&space->inst[node], from, to);
+	*ret_resv = region_map_count_locked(&space->resv, from, to) - nr;
+	*ret_instantiated = nr;
+	rwsem_read_unlock(space->lock);
+}
+
 int64_t page_next_hole(struct page_space *space, int64_t from)
 {
 	struct region region;

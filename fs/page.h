@@ -127,10 +127,14 @@ void page_discard(struct page_space *space, int64_t idx, bool keep_reserved);
 int page_reconcile(struct page_space *space, int64_t idx, bool keep_reserved);
 
 void page_space_read(struct page_space *space, struct page_space_counts *ret_counts);
+/* The same for [from, to): reserved and not instantiated, and instantiated. */
+void page_space_count(struct page_space *space, int64_t from, int64_t to, int64_t *ret_resv,
+		      int64_t *ret_instantiated);
 /* The first index in [from, to) that is reserved but not instantiated, or -1. For populating
  * ahead. */
 int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to);
-/* The first instantiated page in [from, to), or -1; the first index from @from on that is not. */
+/* The first instantiated page in [from, to), or -1; the first index from @from on that is not.
+ */
 int64_t page_next_instantiated(struct page_space *space, int64_t from, int64_t to);
 int64_t page_next_hole(struct page_space *space, int64_t from);
 bool page_is_instantiated(struct page_space *space, int64_t idx);

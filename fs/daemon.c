@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The daemon's life: fork, set up, mount, serve, and take down again.
+ *
+ * In the background the parent waits on a pipe. The child writes a byte when the mount answers;
+ * if it ends before, or if the parent has gone when it writes, it has taken everything down
+ * again.
+ *
+ * When the mount is unmounted while processes still have pages mapped, the daemon stays and
+ * serves them until the last has gone. A signal ends it at once: the kernel serves them from
+ * there on.
+ */
+#include "fs/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/control.h"
+#include "fs/fault_service.h"
+#include "fs/fuse_ops.h"
+#include "fs/log.h"
+#include "fs/mount.h"
+#include "fs/run_dir.h"
+
+#define LINGER_NS 1000000000ULL
+
+struct daemon {
+	const struct daemon_config *config;
+	struct mount mount;
+	struct fuse_session *session;
+	pthread_t main_thread, signal_thread;
+	_Atomic bool terminating; /* a signal has come */
+	_Atomic bool stopping;    /* the signal thread is to end */
+};
+
+static int fail(const char *mountpoint, const char *error)
+{
+	log_error("%s: %s", mountpoint, error);
+	return EXIT_FAILED;
+}
+
+static void interrupt_main(int signal)
+{
+}
+
+/* Signals come to one thread, which unmounts; SIGUSR1 only gets the main thread out of a wait.
+ */
+static void block_signals(sigset_t *ret_set)
+{
+	struct sigaction action = {.sa_handler = interrupt_main};
+
+	sigaction(SIGUSR1, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(ret_set);
+	sigaddset(ret_set, SIGINT);
+	sigaddset(ret_set, SIGTERM);
+	sigaddset(ret_set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, ret_set, NULL);
+}
+
+static void *signal_main(void *data)
+{
+	struct daemon *daemon = data;
+	sigset_t set;
+	int signal;
+
+	block_signals(&set);
+	while (!daemon->stopping) {
+		if (sigwait(&set, &signal) != 0 || daemon->stopping)
+			continue;
+		daemon->terminating = true;
+		umount2(daemon->config->mountpoint, UMOUNT_NOFOLLOW | MNT_DETACH);
+		fuse_session_exit(daemon->session);
+		pthread_kill(daemon->main_thread, SIGUSR1);
+	}
+	return NULL;
+}
+
+/* A descriptor for each file and mapping, as far as the machine allows. */
+static void raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max = limit.rlim_max > 1048576 ? limit.rlim_max : 1048576;
+	if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* The value of a mount option for libfuse, with what separates options escaped. */
+static void append_escaped(char *buf, size_t size, const char *value)
+{
+	size_t len = strlen(buf);
+
+	for (; *value && len + 3 < size; value++) {
+		if (*value == ',' || *value == '\\')
+			buf[len++] = '\\';
+		buf[len++] = *value;
+	}
+	buf[len] = '\0';
+}
+
+static int new_session(struct daemon *daemon)
+{
+	const struct mount_options *options = daemon->config->options;
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	char list[1024] = "subtype=hugefuse,default_permissions,fsname=";
+	int r = -ENOMEM;
+
+	append_escaped(list, 512, options->fsname ? options->fsname : "hugefuse");
+	if (options->allow_other)
+		strcat(list, ",allow_other");
+	strcat(list, options->ro ? ",ro" : ",rw");
+	strcat(list, options->nosuid ? ",nosuid" : ",suid");
+	strcat(list, options->nodev ? ",nodev" : ",dev");
+	strcat(list, options->noexec ? ",noexec" : ",exec");
+	if (options->noatime)
+		strcat(list, ",noatime");
+	if (fuse_opt_add_arg(&args, "hugefuse") == 0 && fuse_opt_add_arg(&args, "-o") == 0 &&
+	    fuse_opt_add_arg(&args, list) == 0) {
+		daemon->session =
+			fuse_session_new(&args, &fuse_ops, sizeof(fuse_ops), &daemon->mount);
+		if (daemon->session)
+			r = 0;
+	}
+	fuse_opt_free_args(&args);
+	return r;
+}
+
+static int start_services(struct daemon *daemon)
+{
+	struct mount *mount = &daemon->mount;
+	char path[64];
+	uint64_t number;
+	int r;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -EAGAIN;
+	snprintf(path, sizeof(path), RUN_DIR "/.%016lx.sock", (unsigned long)number);
+	r = fault_service_new(mount, mount->options->fault_threads, &mount->fault_service);
+	if (r == 0)
+		r = control_new(mount, path, &mount->control);
+	return r;
+}
+
+static void stop_services(struct daemon *daemon)
+{
+	/* The control thread hands what it drops to the fault threads, which may still look at
+	 * it. */
+	control_stop(daemon->mount.control);
+	fault_service_free(daemon->mount.fault_service);
+	control_free(daemon->mount.control);
+	daemon->mount.control = NULL;
+	daemon->mount.fault_service = NULL;
+}
+
+static int run_loop(struct daemon *daemon)
+{
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int r;
+
+	if (!config)
+		return -ENOMEM;
+	fuse_loop_cfg_set_clone_fd(config, 1);
+	fuse_loop_cfg_set_max_threads(config, 32);
+	r = fuse_session_loop_mt(daemon->session, config);
+	fuse_loop_cfg_destroy(config);
+	return r;
+}
+
+/* Serve until it is unmounted and nobody has pages mapped, or a signal has come. */
+static void serve(struct daemon *daemon)
+{
+	run_loop(daemon);
+	while (!daemon->terminating && control_wait_idle(daemon->mount.control, LINGER_NS) < 0)
+		;
+}
+
+/* Tell the parent that the mount answers, and leave its terminal. false: it has gone. */
+static bool report_ready(const struct daemon_config *config, int ready_fd)
+{
+	int null;
+
+	if (config->foreground)
+		return true;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null >= 0) {
+		for (int fd = 0; fd < 3; fd++)
+			dup2(null, fd);
+		close(null);
+	}
+	log_open_syslog("hugefuse");
+	if (write(ready_fd, "", 1) != 1)
+		return false;
+	close(ready_fd);
+	return true;
+}
+
+static int mount_and_serve(struct daemon *daemon, int ready_fd)
+{
+	const char *mountpoint = daemon->config->mountpoint;
+	int exit_code = EXIT_OK;
+
+	if (new_session(daemon) < 0)
+		return fail(mountpoint, "cannot make a FUSE session");
+	if (fuse_session_mount(daemon->session, mountpoint) != 0) {
+		exit_code = fail(mountpoint, "cannot mount FUSE there; is /dev/fuse there "
+					     "(modprobe fuse), and are we root?");
+		goto out_destroy;
+	}
+	daemon->main_thread = pthread_self();
+	if (pthread_create(&daemon->signal_thread, NULL, signal_main, daemon) != 0) {
+		exit_code = fail(mountpoint, "cannot start a thread");
+		goto out_unmount;
+	}
+	if (report_ready(daemon->config, ready_fd))
+		serve(daemon);
+	daemon->stopping = true;
+	pthread_kill(daemon->signal_thread, SIGTERM);
+	pthread_join(daemon->signal_thread, NULL);
+out_unmount:
+	fuse_session_unmount(daemon->session);
+out_destroy:
+	fuse_session_destroy(daemon->session);
+	return exit_code;
+}
+
+static int run_daemon(const struct daemon_config *config, int ready_fd)
+{
+	struct daemon *daemon = aligned_alloc(_Alignof(struct daemon), sizeof(*daemon));
+	char error[1024];
+	sigset_t set;
+	int exit_code, r;
+
+	if (!daemon)
+		return fail(config->mountpoint, "out of memory");
+	memset(daemon, 0, sizeof(*daemon));
+	daemon->config = config;
+	block_signals(&set);
+	umask(0);
+	raise_limits();
+	prctl(PR_SET_NAME, "hugefuse");
+	if (mount_init(&daemon->mount, config->options, config->mountpoint, error,
+		       sizeof(error)) < 0) {
+		exit_code = fail(config->mountpoint, error);
+		goto out_free;
+	}
+	r = start_services(daemon);
+	if (r == 0)
+		exit_code = mount_and_serve(daemon, ready_fd);
+	else
+		exit_code = fail(config->mountpoint, strerror(-r));
+	stop_services(daemon);
+	mount_deinit(&daemon->mount);
+out_free:
+	free(daemon);
+	return exit_code;
+}
+
+/* The parent's part: wait until the child is ready or has ended. */
+static int wait_for_child(pid_t child, int ready_fd)
+{
+	int status;
+	char byte;
+	ssize_t n;
+
+	do
+		n = read(ready_fd, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	if (n == 1)
+		return EXIT_OK;
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) && WEXITSTATUS(status) != EXIT_OK ? WEXITSTATUS(status)
+								   : EXIT_FAILED;
+}
+
+int daemon_mount(const struct daemon_config *config)
+{
+	int ready[2], exit_code;
+	pid_t child;
+
+	if (geteuid() != 0)
+		return fail(config->mountpoint,
+			    "mounting needs root: it changes the kernel's pool "
+			    "of huge pages and mounts filesystems");
+	if (config->foreground)
+		return run_daemon(config, -1);
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		return fail(config->mountpoint, strerror(errno));
+	child = fork();
+	if (child < 0) {
+		close(ready[0]);
+		close(ready[1]);
+		return fail(config->mountpoint, "cannot fork");
+	}
+	if (child == 0) {
+		close(ready[0]);
+		setsid();
+		if (chdir("/") < 0)
+			_exit(EXIT_FAILED);
+		_exit(run_daemon(config, ready[1]));
+	}
+	close(ready[1]);
+	exit_code = wait_for_child(child, ready[0]);
+	close(ready[0]);
+	return exit_code;
+}
