@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Connections. The descriptor is moved out of the way of the program's own, and is checked before
- * each use to be still the socket that was opened.
+ * Connections. The descriptor is moved out of the way of the program's own, and is checked
+ * before each use to be still the socket that was opened.
  */
 #include "connection.h"
 
@@ -100,7 +100,8 @@ struct connection *connection_get(const char *path)
 
 void connection_forget_all(void)
 {
-	for (struct connection *connection = connections; connection; connection = connection->next)
+	for (struct connection *connection = connections; connection;
+	     connection = connection->next)
 		connection_close(connection);
 }
 
@@ -161,8 +162,9 @@ static int receive_reply(int fd, struct hugefuse_reply *reply, int *ret_fd)
 	return 0;
 }
 
-int connection_call(struct connection *connection, const struct hugefuse_msg *msg, const int *fds,
-		    unsigned int nr_fds, struct hugefuse_reply *ret_reply, int *ret_fd)
+int connection_call(struct connection *connection, const struct hugefuse_msg *msg,
+		    const int *fds, unsigned int nr_fds, struct hugefuse_reply *ret_reply,
+		    int *ret_fd)
 {
 	struct hugefuse_reply reply;
 	int fd = -1, r;

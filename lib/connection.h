@@ -27,8 +27,10 @@ void connection_forget_all(void);
 int connection_open(struct connection *connection);
 
 /*
- * Send @msg with @nr_fds descriptors, and wait for the reply, with a descriptor in @ret_fd if it is not NULL. 0 or
- * the reply's error, or -ENOTCONN where the daemon has gone or does not answer. Async-signal-safe.
+ * Send @msg with @nr_fds descriptors, and wait for the reply, with a descriptor in @ret_fd if
+ * it is not NULL. 0 or the reply's error, or -ENOTCONN where the daemon has gone or does not
+ * answer. Async-signal-safe.
  */
-int connection_call(struct connection *connection, const struct hugefuse_msg *msg, const int *fds,
-		    unsigned int nr_fds, struct hugefuse_reply *ret_reply, int *ret_fd);
+int connection_call(struct connection *connection, const struct hugefuse_msg *msg,
+		    const int *fds, unsigned int nr_fds, struct hugefuse_reply *ret_reply,
+		    int *ret_fd);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Userfaultfds. Only one that reports faults of system calls too is of use: with UFFD_USER_MODE_ONLY
- * a read(2) into a page that was never touched would fail. A process gets one with CAP_SYS_PTRACE, with
- * vm.unprivileged_userfaultfd=1, or if it may open /dev/userfaultfd (Linux 6.1).
+ * Userfaultfds. Only one that reports faults of system calls too is of use: with
+ * UFFD_USER_MODE_ONLY a read(2) into a page that was never touched would fail. A process gets
+ * one with CAP_SYS_PTRACE, with vm.unprivileged_userfaultfd=1, or if it may open
+ * /dev/userfaultfd (Linux 6.1).
  */
 #include "fault_fd.h"
 
@@ -16,9 +17,9 @@
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
-#define WANTED_FEATURES                                                                            \
-	(UFFD_FEATURE_MISSING_HUGETLBFS | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |   \
-	 UFFD_FEATURE_EVENT_UNMAP)
+#define WANTED_FEATURES                                              \
+	(UFFD_FEATURE_MISSING_HUGETLBFS | UFFD_FEATURE_EVENT_REMAP | \
+	 UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP)
 
 static int new_fault_fd(void)
 {
@@ -48,7 +49,8 @@ static int cover(char *addr, size_t length)
 	};
 	int fd = new_fault_fd();
 
-	/* A shared mapping of a descriptor that is not open for writing cannot be registered. */
+	/* A shared mapping of a descriptor that is not open for writing cannot be registered.
+	 */
 	if (fd >= 0 && ioctl(fd, UFFDIO_REGISTER, &reg) < 0) {
 		close(fd);
 		fd = -1;

@@ -38,51 +38,60 @@ int region_prepare_cut(void)
 	return spare ? 0 : -ENOMEM;
 }
 
-/* The part of @region that lies in [addr, end). */
-static struct region part_of(const struct region *region, char *addr, char *end)
+/* The part [from, to) of @region. */
+static struct region part_of(const struct region *region, char *from, char *to)
 {
 	struct region part = *region;
 
-	if (addr > part.addr) {
-		part.offset += (uint64_t)(addr - part.addr);
-		part.addr = addr;
-	}
-	if (end > region->addr + region->length)
-		end = region->addr + region->length;
-	part.length = (size_t)(end - part.addr);
+	part.addr = from;
+	part.length = (size_t)(to - from);
+	part.offset += (uint64_t)(from - region->addr);
 	return part;
+}
+
+/* Put @value into @node and that into the list, and return where the list goes on. */
+static struct region **insert(struct region **link, struct region *node,
+			      const struct region *value)
+{
+	*node = *value;
+	node->next = *link;
+	*link = node;
+	return &node->next;
+}
+
+/* The spare is used up once at most: only a region around all of the range leaves two parts. */
+static struct region *take_spare(void)
+{
+	struct region *node = spare;
+
+	spare = NULL;
+	return node;
 }
 
 void region_cut(char *addr, size_t length, void (*cut)(const struct region *part, void *data),
 		void *data)
 {
-	struct region **link = &regions, *region, part, tail;
-	char *end = addr + length;
+	struct region **link = &regions, *region, part, front, tail;
+	char *from, *to, *end;
 
 	while ((region = *link)) {
-		if (end <= region->addr || addr >= region->addr + region->length) {
+		end = region->addr + region->length;
+		from = addr > region->addr ? addr : region->addr;
+		to = addr + length < end ? addr + length : end;
+		if (from >= to) {
 			link = &region->next;
 			continue;
 		}
-		part = part_of(region, addr, end);
-		tail = part_of(region, end, region->addr + region->length);
+		part = part_of(region, from, to);
+		front = part_of(region, region->addr, from);
+		tail = part_of(region, to, end);
 		*link = region->next;
-		if (addr > region->addr) { /* the front stays */
-			region->length = (size_t)(addr - region->addr);
-			*link = region;
-			link = &region->next;
+		if (front.length > 0) {
+			link = insert(link, region, &front);
 			region = NULL;
 		}
-		if (end < part.addr + part.length + 1 && tail.addr == end && tail.length > 0) {
-			/* So does the end. Both only happens for the one region around it all. */
-			if (!region) {
-				region = spare;
-				spare = NULL;
-			}
-			tail.next = *link;
-			*region = tail;
-			*link = region;
-			link = &region->next;
+		if (tail.length > 0) {
+			link = insert(link, region ? region : take_spare(), &tail);
 			region = NULL;
 		}
 		free(region);

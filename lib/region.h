@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Regions: what this process has mapped through hugefuse_mmap(). Unmapping a part splits one. The
- * library's lock is held by whoever looks at them.
+ * Regions: what this process has mapped through hugefuse_mmap(). Unmapping a part splits one.
+ * The library's lock is held by whoever looks at them.
  */
 #pragma once
 
@@ -17,7 +17,8 @@ struct region {
 	uint64_t offset;       /* of addr, in the file */
 	uint64_t first_offset; /* of the whole mapping */
 	size_t shard_length;
-	uint64_t mapping; /* the daemon's number; 0: the daemon does not know of it (any more) */
+	uint64_t
+		mapping; /* the daemon's number; 0: the daemon does not know of it (any more) */
 	uint64_t key[2];
 	struct connection *connection;
 	struct region *next;
@@ -32,8 +33,8 @@ int region_add(const struct region *region);
 /* Make sure that the next region_cut() has what it needs: 0, -ENOMEM. */
 int region_prepare_cut(void);
 /*
- * Take [addr, addr + length) out of the regions, and call @cut for each part, which is described
- * by a region of its own.
+ * Take [addr, addr + length) out of the regions, and call @cut for each part, which is
+ * described by a region of its own.
  */
 void region_cut(char *addr, size_t length, void (*cut)(const struct region *part, void *data),
 		void *data);

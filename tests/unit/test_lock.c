@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
+<<<<<<< HEAD
  * The mutex, the reader-writer semaphore, the event count and the order check. The counters
  * have a test of their own, test_lock_stat.c.
  */
@@ -11,6 +12,16 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+=======
+ * The mutex, the reader-writer semaphore and the event count. The counters and the order check
+ * have tests of their own, test_lock_stat.c and test_lock_check.c.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+>>>>>>> wip-lock
 
 #include <cmocka.h>
 
@@ -528,6 +539,7 @@ static void test_waitqueue_no_wake_lost(void **state)
 	assert_int_equal(fixture->queue.nr_waiters, 0);
 }
 
+<<<<<<< HEAD
 /* Order check */
 
 static void test_rank_names(void **state)
@@ -675,6 +687,8 @@ static void test_check_aborts(void **state)
 	assert_string_equal(text, "");
 }
 
+=======
+>>>>>>> wip-lock
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -691,8 +705,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_waitqueue_timeout, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_waitqueue_wakes_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_waitqueue_no_wake_lost, setup, teardown),
+<<<<<<< HEAD
 		cmocka_unit_test(test_rank_names),
 		cmocka_unit_test(test_check_aborts),
+=======
+>>>>>>> wip-lock
 	};
 
 	return cmocka_run_group_tests_name("lock", tests, NULL, NULL);

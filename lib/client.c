@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libhugefuse: mapping, unmapping, moving, and following fork(2).
+ *
+ * The library lock guards the regions and the connections. It is held over a whole mmap, and
+ * over fork, so that a child finds both in order. The fork handlers only make system calls.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "connection.h"
+#include "fault_fd.h"
+#include "hugefuse.h"
+#include "hugefuse_protocol.h"
+#include "region.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+#define POPULATE_SLICE_PAGES 64 /* the lock is given up between slices */
+
+static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static size_t round_up(size_t length, size_t page_size)
+{
+	return (length + page_size - 1) / page_size * page_size;
+}
+
+/* Cover @region with userfaultfds and hand them over. */
+static int register_region(struct region *region)
+{
+	struct hugefuse_msg msg = {
+		.type = HUGEFUSE_MSG_REGISTER,
+		.mapping = region->mapping,
+		.address = (uintptr_t)region->addr,
+		.length = region->length,
+		.shard_length = region->shard_length,
+	};
+	int fds[HUGEFUSE_MAX_SHARDS], r;
+
+	msg.nr_shards = fault_fd_cover(region->addr, region->length, region->shard_length, fds);
+	r = connection_call(region->connection, &msg, fds, msg.nr_shards, NULL, NULL);
+	fault_fd_close(fds, msg.nr_shards);
+	return r;
+}
+
+/* Tell the daemon that a part of a mapping has gone. If it has gone itself, it knows. */
+static void tell_unmapped(const struct region *part, void *data)
+{
+	struct hugefuse_msg msg = {
+		.type = HUGEFUSE_MSG_UNMAP,
+		.mapping = part->mapping,
+		.address = (uintptr_t)part->addr,
+		.length = part->length,
+	};
+
+	if (part->mapping)
+		connection_call(part->connection, &msg, NULL, 0, NULL, NULL);
+}
+
+static bool in_child_to_register(const struct region *region)
+{
+	/* MADV_DONTFORK: it is not there. This changes nothing, and fails where nothing is
+	 * mapped. */
+	return madvise(region->addr, region->length, MADV_NORMAL) == 0;
+}
+
+/* A region of the parent's becomes one of this child's own. */
+static int attach_forked(struct region *region)
+{
+	struct hugefuse_msg msg = {
+		.type = HUGEFUSE_MSG_FORK,
+		.mapping = region->mapping,
+		.key = {region->key[0], region->key[1]},
+		.length = region->length,
+		.offset = region->offset,
+	};
+	struct hugefuse_reply reply;
+	int r;
+
+	r = connection_open(region->connection);
+	if (r == 0)
+		r = connection_call(region->connection, &msg, NULL, 0, &reply, NULL);
+	if (r < 0)
+		return r;
+	region->mapping = reply.mapping;
+	region->key[0] = reply.key[0];
+	region->key[1] = reply.key[1];
+	region->first_offset = region->offset;
+	return register_region(region);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&library_lock);
+}
+
+static void after_fork_in_parent(void)
+{
+	pthread_mutex_unlock(&library_lock);
+}
+
+static void after_fork_in_child(void)
+{
+	int saved_errno = errno;
+
+	connection_forget_all();
+	for (struct region *region = regions; region; region = region->next) {
+		/* Without the daemon the kernel serves this child's faults. */
+		if (region->mapping &&
+		    (!in_child_to_register(region) || attach_forked(region) < 0))
+			region->mapping = 0;
+	}
+	errno = saved_errno;
+	pthread_mutex_unlock(&library_lock);
+}
+
+static void install_fork_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static int check_arguments(size_t length, int flags, off_t offset)
+{
+	const int known = MAP_TYPE | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_NORESERVE |
+			  MAP_POPULATE | MAP_LOCKED | MAP_NONBLOCK | MAP_HUGETLB | MAP_STACK |
+			  MAP_EXECUTABLE | MAP_DENYWRITE;
+	int type = flags & MAP_TYPE;
+
+	if (type != MAP_SHARED && type != MAP_PRIVATE && type != MAP_SHARED_VALIDATE)
+		return -EINVAL;
+	if (flags & ~known || length == 0 || offset < 0)
+		return -EINVAL;
+	return 0;
+}
+
+/* Ask the daemon. What is not a file of a hugefuse mount has no such ioctl. */
+static int request_map(int fd, size_t length, int prot, int flags, off_t offset,
+		       struct hugefuse_ioc_map *map)
+{
+	*map = (struct hugefuse_ioc_map){
+		.version = HUGEFUSE_PROTOCOL_VERSION,
+		.flags = (prot & PROT_WRITE ? HUGEFUSE_MAP_WRITE : 0) |
+			 ((flags & MAP_TYPE) == MAP_PRIVATE ? HUGEFUSE_MAP_PRIVATE : 0) |
+			 (flags & MAP_NORESERVE ? HUGEFUSE_MAP_NORESERVE : 0),
+		.offset = (uint64_t)offset,
+		.length = length,
+	};
+	return ioctl(fd, HUGEFUSE_IOC_MAP, map) < 0 ? -errno : 0;
+}
+
+/* Use the token: the daemon's numbers go to @region, the descriptor of the pages is returned.
+ */
+static int attach(const struct hugefuse_ioc_map *map, struct region *region)
+{
+	struct hugefuse_msg msg = {
+		.type = HUGEFUSE_MSG_ATTACH,
+		.key = {map->token[0], map->token[1]},
+	};
+	struct hugefuse_reply reply;
+	int fd, r;
+
+	region->connection = connection_get(map->socket);
+	if (!region->connection)
+		return -errno;
+	r = connection_call(region->connection, &msg, NULL, 0, &reply, &fd);
+	if (r < 0)
+		return r;
+	region->mapping = reply.mapping;
+	region->key[0] = reply.key[0];
+	region->key[1] = reply.key[1];
+	return fd < 0 ? -EPROTO : fd;
+}
+
+static int map_descriptor(void *addr, int prot, int flags, int fd, struct region *region)
+{
+	const int by_the_daemon = MAP_POPULATE | MAP_NONBLOCK | MAP_HUGETLB | MAP_LOCKED;
+	int r;
+
+	r = region_prepare_cut();
+	if (r < 0)
+		return r;
+	region->addr = mmap(addr, region->length, prot, flags & ~by_the_daemon, fd,
+			    (off_t)region->offset);
+	if (region->addr == MAP_FAILED)
+		return -errno;
+	/* MAP_FIXED has replaced what was there. */
+	region_cut(region->addr, region->length, tell_unmapped, NULL);
+	return 0;
+}
+
+static int map_locked(void *addr, int prot, int flags, const struct hugefuse_ioc_map *map,
+		      struct region *region)
+{
+	int fd, r;
+
+	fd = attach(map, region);
+	if (fd < 0)
+		return fd;
+	r = map_descriptor(addr, prot, flags, fd, region);
+	close(fd);
+	if (r < 0) {
+		region->addr = NULL;
+		tell_unmapped(region, NULL); /* all of nothing: it ends */
+		return r;
+	}
+	r = register_region(region);
+	if (r == 0)
+		r = region_add(region);
+	if (r < 0) {
+		munmap(region->addr, region->length);
+		tell_unmapped(region, NULL);
+	}
+	return r;
+}
+
+/* The daemon instantiates with all its threads; then the page table is filled here. */
+static void populate(const struct region *region, int prot, int flags)
+{
+	size_t slice = POPULATE_SLICE_PAGES * region->page_size, part;
+	struct hugefuse_msg msg = {.type = HUGEFUSE_MSG_POPULATE, .mapping = region->mapping};
+	bool private = (flags & MAP_TYPE) == MAP_PRIVATE;
+
+	for (size_t done = 0; done < region->length && !private; done += part) {
+		part = region->length - done < slice ? region->length - done : slice;
+		msg.address = (uintptr_t)region->addr + done;
+		msg.length = part;
+		pthread_mutex_lock(&library_lock);
+		connection_call(region->connection, &msg, NULL, 0, NULL, NULL);
+		pthread_mutex_unlock(&library_lock);
+	}
+	/* As with mmap(2), it is no error if that does not work. */
+	madvise(region->addr, region->length,
+		prot & PROT_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+}
+
+EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct hugefuse_ioc_map map;
+	struct region region = {0};
+	int r;
+
+	pthread_once(&once, install_fork_handlers);
+	r = check_arguments(length, flags, offset);
+	if (r == 0)
+		r = request_map(fd, length, prot, flags, offset, &map);
+	if (r < 0)
+		goto out_error;
+	region.page_size = map.page_size;
+	region.length = round_up(length, map.page_size);
+	region.offset = region.first_offset = (uint64_t)offset;
+	region.shard_length =
+		round_up((region.length + map.shards - 1) / map.shards, map.page_size);
+	pthread_mutex_lock(&library_lock);
+	r = map_locked(addr, prot, flags, &map, &region);
+	pthread_mutex_unlock(&library_lock);
+	if (r < 0)
+		goto out_error;
+	if (flags & (MAP_POPULATE | MAP_LOCKED))
+		populate(&region, prot, flags);
+	return region.addr;
+
+out_error:
+	errno = -r;
+	return MAP_FAILED;
+}
+
+static int unmap_locked(char *addr, size_t length)
+{
+	struct region *region = region_find(addr);
+	int r;
+
+	if (!region || (uintptr_t)addr % region->page_size != 0 || length == 0)
+		return -EINVAL;
+	length = round_up(length, region->page_size);
+	r = region_prepare_cut();
+	if (r < 0)
+		return r;
+	if (munmap(addr, length) < 0)
+		return -errno;
+	region_cut(addr, length, tell_unmapped, NULL);
+	return 0;
+}
+
+EXPORT int hugefuse_munmap(void *addr, size_t length)
+{
+	int r;
+
+	pthread_mutex_lock(&library_lock);
+	r = unmap_locked(addr, length);
+	pthread_mutex_unlock(&library_lock);
+	if (r < 0) {
+		errno = -r;
+		return -1;
+	}
+	return 0;
+}
+
+/* The end of the userfaultfd's range that @addr of @region is in: what one mremap(2) may move.
+ */
+static char *shard_end(const struct region *region, char *addr)
+{
+	uint64_t offset =
+		region->offset + (uint64_t)(addr - region->addr) - region->first_offset;
+	size_t rest = region->shard_length - offset % region->shard_length;
+	char *end = region->addr + region->length;
+
+	return rest < (size_t)(end - addr) ? addr + rest : end;
+}
+
+static void keep_quiet(const struct region *part, void *data)
+{
+}
+
+/* Move [from, from + length) of @region to @to, whose pages are unmapped first. */
+static int move_locked(struct region *region, char *from, size_t length, char *to)
+{
+	struct region moved = *region;
+	size_t part;
+	int r;
+
+	r = region_prepare_cut();
+	if (r < 0)
+		return r;
+	moved.offset += (uint64_t)(from - region->addr);
+	moved.addr = to;
+	moved.length = length;
+	for (size_t done = 0; done < length; done += part) {
+		part = (size_t)(shard_end(region, from + done) - (from + done));
+		if (part > length - done)
+			part = length - done;
+		if (mremap(from + done, part, part, MREMAP_MAYMOVE | MREMAP_FIXED, to + done) ==
+		    MAP_FAILED)
+			return -errno;
+	}
+	region_cut(to, length, tell_unmapped, NULL);
+	if (region_prepare_cut() < 0)
+		return -ENOMEM;
+	region_cut(from, length, keep_quiet, NULL); /* the daemon was told by the kernel */
+	return region_add(&moved);
+}
+
+static int remap_locked(char *addr, size_t old_length, size_t new_length, int flags, char *to)
+{
+	struct region *region = region_find(addr);
+	int r = 0;
+
+	if (!region || (uintptr_t)addr % region->page_size != 0 || old_length == 0 ||
+	    new_length == 0)
+		return -EINVAL;
+	old_length = round_up(old_length, region->page_size);
+	new_length = round_up(new_length, region->page_size);
+	if (addr + old_length > region->addr + region->length)
+		return -EFAULT;
+	if (new_length > old_length)
+		return -EINVAL;
+	if (flags & MREMAP_FIXED) {
+		if (!(flags & MREMAP_MAYMOVE) || (uintptr_t)to % region->page_size != 0 ||
+		    (to < addr + old_length && addr < to + new_length))
+			return -EINVAL;
+	}
+	if (new_length < old_length)
+		r = unmap_locked(addr + new_length, old_length - new_length);
+	region = region_find(addr);
+	if (r == 0 && flags & MREMAP_FIXED)
+		r = move_locked(region, addr, new_length, to);
+	return r;
+}
+
+EXPORT void *hugefuse_mremap(void *addr, size_t old_length, size_t new_length, int flags, ...)
+{
+	void *to = addr;
+	va_list args;
+	int r = -EINVAL;
+
+	if (flags & MREMAP_FIXED) {
+		va_start(args, flags);
+		to = va_arg(args, void *);
+		va_end(args);
+	}
+	if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0) {
+		pthread_mutex_lock(&library_lock);
+		r = remap_locked(addr, old_length, new_length, flags, to);
+		pthread_mutex_unlock(&library_lock);
+	}
+	if (r < 0) {
+		errno = -r;
+		return MAP_FAILED;
+	}
+	return to;
+}
+
+EXPORT ssize_t hugefuse_reserve(int fd, off_t offset, size_t length)
+{
+	struct hugefuse_ioc_reserve reserve = {(uint64_t)offset, length, 0};
+
+	if (ioctl(fd, HUGEFUSE_IOC_RESERVE, &reserve) < 0)
+		return -1;
+	return (ssize_t)reserve.nr_reserved;
+}
+
+EXPORT int hugefuse_query(int fd, struct hugefuse_info *info)
+{
+	struct hugefuse_ioc_query query;
+
+	if (ioctl(fd, HUGEFUSE_IOC_QUERY, &query) < 0)
+		return -1;
+	*info = (struct hugefuse_info){
+		.page_size = query.page_size,
+		.size = query.size,
+		.file_reserved = query.file_reserved,
+		.file_instantiated = query.file_instantiated,
+		.pool_total = query.pool_total,
+		.pool_free = query.pool_free,
+		.pool_reserved = query.pool_reserved,
+		.pool_surplus = query.pool_surplus,
+		.mappings = query.mappings,
+	};
+	return 0;
+}
