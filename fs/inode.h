@@ -8,10 +8,16 @@
  * An inode holds an O_PATH descriptor of its tmpfs inode; owner, mode, times, links, xattrs and
  * the exact size are only there, never here. A regular file's pages hang on it as a page_space.
  *
- * References: each lookup that FUSE has not forgotten, each mapping and token, each operation
- * that wants one. When the last goes, the inode is freed with its pages if it has no link left;
- * it stays in the table, without references, while it has a link and pages or reservations;
- * else only the struct is freed.
+ * References: each lookup that FUSE has not forgotten, each open file, mapping and token, each
+ * operation that uses the pages. When the last goes, the inode is freed with its pages if it
+ * has no link left; it stays in the table, without references, while it has a link and pages or
+ * reservations; else only the struct is freed.
+ *
+ * FUSE forgets an unlinked inode some time after unlink(2) has returned, and whoever reserves
+ * in between must not fail for pages that are nobody's. So what removes a name calls
+ * inode_drop_unlinked(), which frees the pages of a file that only FUSE's lookups still hold,
+ * and marks it as gone: it cannot be opened any more (-ESTALE: the kernel looks the name up
+ * again).
  *
  * Lookup is lock-free: rculfhash, freed after a grace period. The way from and to zero
  * references is under the table's lock.
@@ -36,7 +42,9 @@ struct inode {
 	mode_t type;   /* set at init; S_IFMT bits */
 	int fd;        /* set at init; O_PATH in names/ */
 	bool in_table; /* table->lock */
+	bool gone;     /* table->lock; unlinked, and its pages are freed */
 	_Atomic uint64_t nr_refs;
+	_Atomic uint64_t nr_lookups;  /* those of nr_refs that are FUSE's */
 	_Atomic uint32_t nr_mappings; /* direct mappings, by all clients */
 
 	/*
@@ -44,8 +52,8 @@ struct inode {
 	 * reserves, for writing by what changes the size; faults do not take it.
 	 */
 	struct rwsem lock;
-	_Atomic(struct page_space *) pages; /* made on first use; NULL until then */
-	struct backing_file *backing_file;  /* made with pages */
+	_Atomic(struct page_space *) pages;          /* made on first use; NULL until then */
+	_Atomic(struct backing_file *) backing_file; /* set before pages */
 
 	struct cds_lfht_node node; /* rcu */
 	struct rcu_head rcu;
@@ -79,8 +87,26 @@ int inode_get_child(struct mount *mount, struct inode *parent, const char *name,
 		    struct inode **ret_inode, struct stat *ret_stat);
 /* Another reference to an inode that one already holds. */
 struct inode *inode_ref(struct inode *inode);
-/* Drop @nr references. NULL-safe. */
+/*
+ * A reference to an inode that only FUSE may hold, so that its pages stay: to open it, or to
+ * resize it. NULL where it is gone.
+ */
+struct inode *inode_get(struct mount *mount, struct inode *inode);
+/*
+ * Drop @nr references. NULL-safe. The last one of a file with pages frees them and waits for a
+ * grace period: call it without locks, and not inside an RCU read side.
+ */
 void inode_put(struct mount *mount, struct inode *inode, uint64_t nr);
+
+/* Make a reference that one holds a lookup of FUSE's, which inode_forget() drops. */
+void inode_add_lookup(struct inode *inode);
+/* Drop @nr lookups, and their references. As inode_put(). */
+void inode_forget(struct mount *mount, struct inode *inode, uint64_t nr);
+/*
+ * Free the pages of @inode, to which the caller holds one reference, if it is a regular file
+ * without a link and nobody but the caller and FUSE's lookups refers to it. As inode_put().
+ */
+void inode_drop_unlinked(struct mount *mount, struct inode *inode);
 
 /*
  * stat(2) of the inode. For regular files st_blksize is the page size of the mount and
@@ -88,7 +114,13 @@ void inode_put(struct mount *mount, struct inode *inode, uint64_t nr);
  */
 int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat);
 
-/* The path from the mount's root ("/a/b"), with " (deleted)" behind it if it has no name left.
+/* A path for system calls that do not take an O_PATH descriptor; not to be shown. */
+#define INODE_FD_PATH_SIZE 32
+void inode_fd_path(const struct inode *inode, char buf[INODE_FD_PATH_SIZE]);
+
+/*
+ * The path from the mount's root ("/a/b"), with " (deleted)" behind it if it has no name left.
+ * 0, -ENAMETOOLONG or another error of readlink(2).
  */
 int inode_path(struct mount *mount, struct inode *inode, char *buf, size_t buf_size);
 
@@ -99,6 +131,9 @@ int inode_path(struct mount *mount, struct inode *inode, char *buf, size_t buf_s
 int inode_for_each(struct mount *mount, int (*visit)(struct mount *, struct inode *, void *),
 		   void *data);
 
-/* The pages of a regular file, made on first use. 0, -EISDIR/-EINVAL for other types, -ENOMEM
- * ... */
+/*
+ * The pages of a regular file, made on first use; as many as its size wants. The caller holds a
+ * reference beyond FUSE's lookups, and holds inode->lock or is alone, so that the size stands.
+ * 0, -EISDIR/-EINVAL for other types, -ESTALE where it is gone, -ENOMEM ...
+ */
 int inode_pages(struct mount *mount, struct inode *inode, struct page_space **ret_pages);

@@ -33,3 +33,14 @@ int stats_entry(struct mount *mount, uint64_t parent, size_t index, char *ret_na
 int stats_read(struct mount *mount, uint64_t node_id, char **ret_text, size_t *ret_len);
 /* write(2) to a file: @len, -EACCES (not writable), -EINVAL (not a value that it takes). */
 ssize_t stats_write(struct mount *mount, uint64_t node_id, const char *text, size_t len);
+
+/*
+ * What other files say or do for it. The texts return 0 or -errno, and write no line or whole
+ * lines.
+ */
+int stats_text_maps(struct mount *mount, FILE *out);
+int stats_text_fault_stat(struct mount *mount, FILE *out);
+int stats_clear_fault_stat(struct mount *mount);
+/* Reconcile the counters with what the kernel did by itself. Called before counters are read.
+ */
+void stats_settle(struct mount *mount);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Caller: do a system call as the owner that the process behind a request would be, so that
+ * what it makes belongs to that process from the first instant. Capabilities stay: whether the
+ * process may do it has been checked by the kernel (default_permissions).
+ */
+#pragma once
+
+#include <sys/types.h>
+
+/*
+ * Let the calling thread create files for @uid and @gid until caller_restore(). 0, or -errno
+ * with nothing changed; -EOVERFLOW for ids that do not exist in the daemon's user namespace.
+ */
+int caller_assume(uid_t uid, gid_t gid);
+void caller_restore(void);

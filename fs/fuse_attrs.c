@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Handlers of the FUSE requests on attributes, extended attributes and the whole mount. Owner,
+ * mode, times and extended attributes are those of the inode in the private tmpfs, reached
+ * through its O_PATH descriptor; sizes are a matter of fs/file.
+ *
+ * That chown(2) and truncate(2) take the set-user-id bits away is done by the kernel, which
+ * sends the mode along (FUSE_CAP_HANDLE_KILLPRIV is not asked for).
+ */
+#include "fs/fuse_attrs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "fs/file.h"
+#include "fs/fuse_request.h"
+#include "fs/stats.h"
+
+void attrs_getattr(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
+{
+	struct mount *mount = request_mount(req);
+	struct inode *inode;
+	struct stat st;
+	int err;
+
+	if (stats_is_node(node_id)) {
+		err = stats_stat(mount, node_id, &st);
+	} else {
+		inode = request_inode(req, node_id);
+		if (!inode)
+			return;
+		err = inode_stat(mount, inode, &st);
+	}
+	if (err)
+		reply_result(req, err);
+	else
+		fuse_reply_attr(req, &st,
+				stats_is_node(node_id) ? FUSE_TIMEOUT_NONE : attr_timeout(&st));
+}
+
+static int set_size(struct mount *mount, struct inode *inode, off_t size)
+{
+	int err;
+
+	if (!S_ISREG(inode->type))
+		return S_ISDIR(inode->type) ? -EISDIR : -EINVAL;
+	if (size < 0)
+		return -EINVAL;
+	if (!inode_get(mount, inode))
+		return -ESTALE;
+	err = file_resize(mount, inode, size);
+	if (!err)
+		touch_modified(inode);
+	inode_put(mount, inode, 1);
+	return err;
+}
+
+static struct timespec time_to_set(int to_set, int set, int set_now, struct timespec time)
+{
+	if (!(to_set & set))
+		return (struct timespec){.tv_nsec = UTIME_OMIT};
+	if (to_set & set_now)
+		return (struct timespec){.tv_nsec = UTIME_NOW};
+	return time;
+}
+
+static int set_times(struct inode *inode, const struct stat *attr, int to_set)
+{
+	struct timespec times[2] = {
+		time_to_set(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW,
+			    attr->st_atim),
+		time_to_set(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW,
+			    attr->st_mtim),
+	};
+
+	return utimensat(inode->fd, "", times, AT_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+/*
+ * Size first, which may fail for want of pages; the mode behind the owner, as changing that
+ * takes bits of the mode away.
+ */
+static int set_attributes(struct mount *mount, struct inode *inode, const struct stat *attr,
+			  int to_set)
+{
+	char path[INODE_FD_PATH_SIZE];
+	int err;
+
+	if (to_set & FUSE_SET_ATTR_SIZE) {
+		err = set_size(mount, inode, attr->st_size);
+		if (err)
+			return err;
+	}
+	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) {
+		uid_t uid = to_set & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
+		gid_t gid = to_set & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1;
+
+		if (fchownat(inode->fd, "", uid, gid, AT_EMPTY_PATH) < 0)
+			return -errno;
+	}
+	if (to_set & FUSE_SET_ATTR_MODE) {
+		inode_fd_path(inode, path);
+		if (chmod(path, attr->st_mode & ALLPERMS) < 0)
+			return -errno;
+	}
+	if (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME))
+		return set_times(inode, attr, to_set);
+	return 0;
+}
+
+/* Of the files of .hugefuse only the size can be set, which open(2) with O_TRUNC does. */
+static void setattr_stats(fuse_req_t req, fuse_ino_t node_id, int to_set)
+{
+	struct stat st;
+	int err = stats_stat(request_mount(req), node_id, &st);
+
+	if (!err && to_set != FUSE_SET_ATTR_SIZE)
+		err = -EPERM;
+	if (err)
+		reply_result(req, err);
+	else
+		fuse_reply_attr(req, &st, FUSE_TIMEOUT_NONE);
+}
+
+void attrs_setattr(fuse_req_t req, fuse_ino_t node_id, struct stat *attr, int to_set,
+		   struct fuse_file_info *fi)
+{
+	struct mount *mount = request_mount(req);
+	struct inode *inode;
+	struct stat st;
+	int err;
+
+	if (stats_is_node(node_id)) {
+		setattr_stats(req, node_id, to_set);
+		return;
+	}
+	inode = request_inode(req, node_id);
+	if (!inode)
+		return;
+	err = set_attributes(mount, inode, attr, to_set);
+	if (!err)
+		err = inode_stat(mount, inode, &st);
+	if (err)
+		reply_result(req, err);
+	else
+		fuse_reply_attr(req, &st, attr_timeout(&st));
+}
+
+/* Blocks are pages; how many there are follows hugetlbfs_statfs(), and the pool without size=.
+ */
+void attrs_statfs(fuse_req_t req, fuse_ino_t node_id)
+{
+	struct mount *mount = request_mount(req);
+	struct subpool_counts subpool;
+	struct pool_counts pool;
+	struct statvfs buf;
+	int64_t nr_free;
+
+	if (fstatvfs(mount->names_fd, &buf) < 0) {
+		fuse_reply_err(req, errno);
+		return;
+	}
+	subpool_read(&mount->core.subpool, &subpool);
+	pool_read(&mount->core.pool, &pool);
+	if (subpool.max != SUBPOOL_NO_LIMIT) {
+		buf.f_blocks = subpool.max;
+		nr_free = subpool.max - subpool.used;
+	} else {
+		buf.f_blocks = pool.nr;
+		nr_free = pool.free - pool.resv + subpool.resv;
+	}
+	buf.f_bfree = buf.f_bavail = nr_free > 0 ? nr_free : 0;
+	buf.f_bsize = buf.f_frsize = mount->backing->page_size;
+	fuse_reply_statfs(req, &buf);
+}
+
+/*
+ * The inode of a request on extended attributes, and a path to it; NULL after a reply. Access
+ * control lists would be kept by the tmpfs, but the kernel would not obey them.
+ */
+static struct inode *xattr_inode(fuse_req_t req, fuse_ino_t node_id, const char *name,
+				 char path[INODE_FD_PATH_SIZE])
+{
+	static const char acl[] = "system.posix_acl_";
+	struct inode *inode;
+
+	if (stats_is_node(node_id) || (name && !strncmp(name, acl, strlen(acl)))) {
+		fuse_reply_err(req, EOPNOTSUPP);
+		return NULL;
+	}
+	inode = request_inode(req, node_id);
+	if (inode)
+		inode_fd_path(inode, path);
+	return inode;
+}
+
+void attrs_setxattr(fuse_req_t req, fuse_ino_t node_id, const char *name, const char *value,
+		    size_t size, int flags)
+{
+	char path[INODE_FD_PATH_SIZE];
+
+	if (!xattr_inode(req, node_id, name, path))
+		return;
+	reply_result(req, setxattr(path, name, value, size, flags) < 0 ? -errno : 0);
+}
+
+void attrs_removexattr(fuse_req_t req, fuse_ino_t node_id, const char *name)
+{
+	char path[INODE_FD_PATH_SIZE];
+
+	if (!xattr_inode(req, node_id, name, path))
+		return;
+	reply_result(req, removexattr(path, name) < 0 ? -errno : 0);
+}
+
+/* getxattr(2) of @name, or listxattr(2) where that is NULL. With @size 0 only the length is
+ * asked. */
+static void read_xattr(fuse_req_t req, fuse_ino_t node_id, const char *name, size_t size)
+{
+	char path[INODE_FD_PATH_SIZE];
+	char *buf = NULL;
+	ssize_t len;
+
+	if (!xattr_inode(req, node_id, name, path))
+		return;
+	if (size > XATTR_SIZE_MAX)
+		size = XATTR_SIZE_MAX;
+	if (size) {
+		buf = malloc(size);
+		if (!buf) {
+			fuse_reply_err(req, ENOMEM);
+			return;
+		}
+	}
+	len = name ? getxattr(path, name, buf, size) : listxattr(path, buf, size);
+	if (len < 0)
+		fuse_reply_err(req, errno);
+	else if (!size)
+		fuse_reply_xattr(req, len);
+	else
+		fuse_reply_buf(req, buf, len);
+	free(buf);
+}
+
+void attrs_getxattr(fuse_req_t req, fuse_ino_t node_id, const char *name, size_t size)
+{
+	read_xattr(req, node_id, name, size);
+}
+
+void attrs_listxattr(fuse_req_t req, fuse_ino_t node_id, size_t size)
+{
+	read_xattr(req, node_id, NULL, size);
+}

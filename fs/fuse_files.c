@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Handlers of the FUSE requests on open files. Reads and writes go around the page cache
+ * (FOPEN_DIRECT_IO), so that they are coherent with direct mappings. An open file holds a
+ * reference to its inode: it works on after rename(2) and unlink(2).
+ *
+ * A file of .hugefuse has its text made at open; it is read in pieces of that.
+ */
+#include "fs/fuse_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/file.h"
+#include "fs/fuse_names.h"
+#include "fs/fuse_request.h"
+#include "fs/stats.h"
+
+struct stats_handle {
+	char *text; /* NULL where it was opened for writing only */
+	size_t len;
+};
+
+/* An open file, with a reference to @inode; -ESTALE where that is gone. */
+static int new_open_file(struct mount *mount, struct inode *inode, int flags,
+			 struct open_file **ret_file)
+{
+	struct open_file *file = malloc(sizeof(*file));
+
+	if (!file)
+		return -ENOMEM;
+	if (!inode_get(mount, inode)) {
+		free(file);
+		return -ESTALE;
+	}
+	*file = (struct open_file){.inode = inode, .flags = flags};
+	*ret_file = file;
+	return 0;
+}
+
+static void free_open_file(struct mount *mount, struct open_file *file)
+{
+	inode_put(mount, file->inode, 1);
+	free(file);
+}
+
+static void open_stats(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
+{
+	struct stats_handle *handle = calloc(1, sizeof(*handle));
+	int err = handle ? 0 : -ENOMEM;
+
+	if (!err && (fi->flags & O_ACCMODE) != O_WRONLY)
+		err = stats_read(request_mount(req), node_id, &handle->text, &handle->len);
+	if (err) {
+		free(handle);
+		reply_result(req, err);
+		return;
+	}
+	fi->fh = (uintptr_t)handle;
+	fi->direct_io = 1;
+	if (fuse_reply_open(req, fi)) {
+		free(handle->text);
+		free(handle);
+	}
+}
+
+static int truncate_opened(fuse_req_t req, struct open_file *file)
+{
+	int err;
+
+	drop_privileges_of(file->inode, fuse_req_ctx(req));
+	err = file_resize(request_mount(req), file->inode, 0);
+	if (!err)
+		touch_modified(file->inode);
+	return err;
+}
+
+void files_open(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
+{
+	struct mount *mount = request_mount(req);
+	struct open_file *file = NULL;
+	struct inode *inode;
+	int err;
+
+	if (stats_is_node(node_id)) {
+		open_stats(req, node_id, fi);
+		return;
+	}
+	inode = request_inode(req, node_id);
+	if (!inode)
+		return;
+	if (!S_ISREG(inode->type)) {
+		fuse_reply_err(req, S_ISDIR(inode->type) ? EISDIR : ENXIO);
+		return;
+	}
+	err = new_open_file(mount, inode, fi->flags, &file);
+	if (!err && (fi->flags & O_TRUNC)) {
+		err = truncate_opened(req, file);
+		if (err)
+			free_open_file(mount, file);
+	}
+	if (err) {
+		reply_result(req, err);
+		return;
+	}
+	fi->fh = (uintptr_t)file;
+	fi->direct_io = 1;
+	if (fuse_reply_open(req, fi))
+		free_open_file(mount, file); /* interrupted: there will be no release */
+}
+
+/* Make the file, or find it where somebody else was quicker and that is allowed. */
+static int make_or_get(fuse_req_t req, struct inode *parent, const char *name, mode_t mode,
+		       int flags, struct inode **ret_inode, struct stat *ret_stat)
+{
+	struct mount *mount = request_mount(req);
+	int err;
+
+	err = names_make(req, parent, name, (mode & ALLPERMS) | S_IFREG, 0, NULL, ret_inode,
+			 ret_stat);
+	if (err != -EEXIST || (flags & O_EXCL) || is_stats_name(mount, parent, name))
+		return err;
+	err = inode_get_child(mount, parent, name, ret_inode, ret_stat);
+	if (!err && !S_ISREG((*ret_inode)->type)) {
+		inode_put(mount, *ret_inode, 1);
+		err = -EEXIST;
+	}
+	return err;
+}
+
+void files_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mode_t mode,
+		  struct fuse_file_info *fi)
+{
+	struct mount *mount = request_mount(req);
+	struct inode *parent = request_inode(req, parent_id), *inode;
+	struct fuse_entry_param entry;
+	struct open_file *file;
+	struct stat st;
+	int err;
+
+	if (!parent)
+		return;
+	err = make_or_get(req, parent, name, mode, fi->flags, &inode, &st);
+	if (err) {
+		reply_result(req, err);
+		return;
+	}
+	err = new_open_file(mount, inode, fi->flags, &file);
+	if (err) {
+		inode_put(mount, inode, 1);
+		reply_result(req, err);
+		return;
+	}
+	fill_entry(&st, &entry);
+	fi->fh = (uintptr_t)file;
+	fi->direct_io = 1;
+	inode_add_lookup(inode);
+	if (fuse_reply_create(req, &entry, fi)) {
+		free_open_file(mount, file);
+		inode_forget(mount, inode, 1);
+	}
+}
+
+void files_release(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
+{
+	if (stats_is_node(node_id)) {
+		struct stats_handle *handle = (struct stats_handle *)fi->fh;
+
+		free(handle->text);
+		free(handle);
+	} else {
+		free_open_file(request_mount(req), (struct open_file *)fi->fh);
+	}
+	fuse_reply_err(req, 0);
+}
+
+static void read_stats(fuse_req_t req, const struct stats_handle *handle, size_t size,
+		       off_t offset)
+{
+	if (offset < 0 || (size_t)offset >= handle->len) {
+		fuse_reply_buf(req, NULL, 0);
+		return;
+	}
+	if (size > handle->len - offset)
+		size = handle->len - offset;
+	fuse_reply_buf(req, handle->text + offset, size);
+}
+
+void files_read(fuse_req_t req, fuse_ino_t node_id, size_t size, off_t offset,
+		struct fuse_file_info *fi)
+{
+	struct open_file *file;
+	ssize_t len;
+	char *buf;
+
+	if (stats_is_node(node_id)) {
+		read_stats(req, (struct stats_handle *)fi->fh, size, offset);
+		return;
+	}
+	file = request_file(req, node_id, fi);
+	if (!file)
+		return;
+	if (size > FUSE_TRANSFER_MAX)
+		size = FUSE_TRANSFER_MAX;
+	if (offset < 0 || offset > INT64_MAX - (off_t)size) {
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
+	buf = malloc(size ? size : 1);
+	if (!buf) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	len = file_read(request_mount(req), file->inode, buf, size, offset);
+	if (len < 0)
+		reply_result(req, len);
+	else
+		fuse_reply_buf(req, buf, len);
+	free(buf);
+}
+
+static void reply_written(fuse_req_t req, ssize_t len)
+{
+	if (len < 0)
+		reply_result(req, len);
+	else
+		fuse_reply_write(req, len);
+}
+
+void files_write(fuse_req_t req, fuse_ino_t node_id, const char *buf, size_t size, off_t offset,
+		 struct fuse_file_info *fi)
+{
+	struct mount *mount = request_mount(req);
+	struct open_file *file;
+	ssize_t len;
+
+	if (stats_is_node(node_id)) {
+		reply_written(req, stats_write(mount, node_id, buf, size));
+		return;
+	}
+	file = request_file(req, node_id, fi);
+	if (!file)
+		return;
+	if ((file->flags & O_ACCMODE) == O_RDONLY) {
+		fuse_reply_err(req, EBADF);
+		return;
+	}
+	if (offset < 0 || size > INT64_MAX - (uint64_t)offset) {
+		fuse_reply_err(req, offset < 0 ? EINVAL : EFBIG);
+		return;
+	}
+	if (!size) {
+		fuse_reply_write(req, 0);
+		return;
+	}
+	drop_privileges_of(file->inode, fuse_req_ctx(req));
+	/* O_APPEND may have been set or cleared since open: the request has what holds now. */
+	len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
+	if (len > 0)
+		touch_modified(file->inode);
+	reply_written(req, len);
+}
+
+void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset, off_t length,
+		     struct fuse_file_info *fi)
+{
+	struct open_file *file = request_file(req, node_id, fi);
+	int err;
+
+	if (!file)
+		return;
+	if ((file->flags & O_ACCMODE) == O_RDONLY)
+		err = -EBADF;
+	else if (offset < 0 || length <= 0)
+		err = -EINVAL;
+	else if (length > INT64_MAX - offset)
+		err = -EFBIG;
+	else
+		err = file_fallocate(request_mount(req), file->inode, mode, offset, length);
+	if (!err)
+		touch_modified(file->inode);
+	reply_result(req, err);
+}
+
+void files_lseek(fuse_req_t req, fuse_ino_t node_id, off_t offset, int whence,
+		 struct fuse_file_info *fi)
+{
+	struct open_file *file = request_file(req, node_id, fi);
+	off_t found;
+
+	if (!file)
+		return;
+	if (whence != SEEK_DATA && whence != SEEK_HOLE)
+		found = -EINVAL;
+	else if (offset < 0)
+		found = -ENXIO;
+	else
+		found = file_seek(request_mount(req), file->inode, offset, whence);
+	if (found < 0)
+		reply_result(req, found);
+	else
+		fuse_reply_lseek(req, found);
+}

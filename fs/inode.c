@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Inodes: the table, references, and the way out.
+ *
+ * Locks: table->lock guards what is in the table, and the way of nr_refs from and to zero. A
+ * count above zero changes without it. Whoever takes the last reference decides under the lock
+ * what becomes of the inode; what takes long (freeing pages) is done after it, when the inode
+ * can not be found any more and a grace period has passed: a reader of the table
+ * (inode_for_each()) may look at the pages without a reference.
+ *
+ * The pages of a file that keeps its name are closed under the lock, grace period included, so
+ * that a lookup that comes right behind finds all of them gone or none. That is rare: it wants
+ * a file that had pages and lost them. So no RCU read side may take the lock.
+ */
+#include "fs/inode.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fs/mount.h"
+
+#define TABLE_MIN_BUCKETS 1024
+#define FUSE_ROOT_NODE_ID 1 /* FUSE_ROOT_ID; this layer does not know libfuse */
+
+/* splitmix64's finalizer: inode numbers are dense. */
+static unsigned long hash_ino(uint64_t ino)
+{
+	ino = (ino ^ (ino >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	ino = (ino ^ (ino >> 27)) * 0x94d049bb133111ebULL;
+	return ino ^ (ino >> 31);
+}
+
+static int match_ino(struct cds_lfht_node *node, const void *key)
+{
+	return caa_container_of(node, struct inode, node)->ino == *(const uint64_t *)key;
+}
+
+/* The inode with the number @ino. Inside an RCU read side. */
+static struct inode *find_ino(struct inode_table *table, uint64_t ino)
+{
+	struct cds_lfht_iter iter;
+	struct cds_lfht_node *node;
+
+	cds_lfht_lookup(table->inodes, hash_ino(ino), match_ino, &ino, &iter);
+	node = cds_lfht_iter_get_node(&iter);
+	return node ? caa_container_of(node, struct inode, node) : NULL;
+}
+
+/* Add @nr to the references unless they are zero. */
+static bool ref_unless_zero(struct inode *inode)
+{
+	uint64_t refs = atomic_load(&inode->nr_refs);
+
+	while (refs)
+		if (atomic_compare_exchange_weak(&inode->nr_refs, &refs, refs + 1))
+			return true;
+	return false;
+}
+
+/* An inode with one reference, not in the table. Takes @fd over on success. */
+static struct inode *new_inode(int fd, const struct stat *st)
+{
+	struct inode *inode = aligned_alloc(_Alignof(struct inode), sizeof(*inode));
+
+	if (!inode)
+		return NULL;
+	*inode = (struct inode){
+		.ino = st->st_ino,
+		.type = st->st_mode & S_IFMT,
+		.fd = fd,
+	};
+	atomic_init(&inode->nr_refs, 1);
+	rwsem_init(&inode->lock, LOCK_RANK_INODE);
+	cds_lfht_node_init(&inode->node);
+	return inode;
+}
+
+static void free_inode(struct inode *inode)
+{
+	rwsem_deinit(&inode->lock);
+	close(inode->fd);
+	free(inode);
+}
+
+static void free_inode_rcu(struct rcu_head *head)
+{
+	free_inode(caa_container_of(head, struct inode, rcu));
+}
+
+static void insert_locked(struct inode_table *table, struct inode *inode)
+{
+	mutex_assert_held(&table->lock);
+	rcu_read_lock();
+	cds_lfht_add(table->inodes, hash_ino(inode->ino), &inode->node);
+	rcu_read_unlock();
+	inode->in_table = true;
+}
+
+static void remove_locked(struct inode_table *table, struct inode *inode)
+{
+	int err;
+
+	mutex_assert_held(&table->lock);
+	assert(inode->in_table);
+	rcu_read_lock();
+	err = cds_lfht_del(table->inodes, &inode->node);
+	rcu_read_unlock();
+	assert(!err);
+	(void)err;
+	inode->in_table = false;
+}
+
+int inode_table_init(struct inode_table *table, int root_fd)
+{
+	struct inode *root;
+	struct stat st;
+
+	if (fstat(root_fd, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	table->inodes = cds_lfht_new(TABLE_MIN_BUCKETS, TABLE_MIN_BUCKETS, 0,
+				     CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, NULL);
+	if (!table->inodes)
+		return -ENOMEM;
+	root = new_inode(root_fd, &st);
+	if (!root) {
+		cds_lfht_destroy(table->inodes, NULL);
+		return -ENOMEM;
+	}
+	mutex_init(&table->lock, LOCK_RANK_NAMESPACE);
+	table->root_ino = root->ino;
+	mutex_lock(&table->lock);
+	insert_locked(table, root);
+	mutex_unlock(&table->lock);
+	return 0;
+}
+
+struct inode *inode_lookup(struct mount *mount, uint64_t node_id)
+{
+	struct inode_table *table = &mount->inodes;
+	struct inode *inode;
+
+	rcu_read_lock();
+	inode = find_ino(table, node_id == FUSE_ROOT_NODE_ID ? table->root_ino : node_id);
+	rcu_read_unlock();
+	return inode;
+}
+
+uint64_t inode_node_id(const struct mount *mount, const struct inode *inode)
+{
+	return inode->ino == mount->inodes.root_ino ? FUSE_ROOT_NODE_ID : inode->ino;
+}
+
+/*
+ * A reference to the inode that @fd is open on: the table's, or a new one, which takes @fd over
+ * and sets it to -1.
+ */
+static int get_or_insert(struct inode_table *table, int *fd, const struct stat *st,
+			 struct inode **ret_inode)
+{
+	struct inode *inode, *fresh = NULL;
+	struct stat now;
+	int err = 0;
+
+	rcu_read_lock();
+	inode = find_ino(table, st->st_ino);
+	if (inode && !ref_unless_zero(inode))
+		inode = NULL;
+	rcu_read_unlock();
+	if (inode)
+		goto out_found;
+
+	fresh = new_inode(*fd, st);
+	if (!fresh)
+		return -ENOMEM;
+	mutex_lock(&table->lock);
+	rcu_read_lock();
+	inode = find_ino(table, st->st_ino);
+	rcu_read_unlock();
+	if (inode) {
+		atomic_fetch_add(&inode->nr_refs, 1);
+	} else if (fstat(*fd, &now) < 0 || now.st_nlink == 0) {
+		/* Unlinked since we opened it, and its pages may be freed already. */
+		err = -ENOENT;
+	} else {
+		insert_locked(table, fresh);
+		inode = fresh;
+		fresh = NULL;
+		*fd = -1;
+	}
+	mutex_unlock(&table->lock);
+	if (fresh) {
+		rwsem_deinit(&fresh->lock);
+		free(fresh);
+	}
+	if (err)
+		return err;
+out_found:
+	*ret_inode = inode;
+	return 0;
+}
+
+int inode_get_child(struct mount *mount, struct inode *parent, const char *name,
+		    struct inode **ret_inode, struct stat *ret_stat)
+{
+	struct inode *inode;
+	struct stat st;
+	int fd, err;
+
+	fd = openat(parent->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0) {
+		err = -errno;
+		goto out_close;
+	}
+	err = get_or_insert(&mount->inodes, &fd, &st, &inode);
+	if (err)
+		goto out_close;
+	if (ret_stat) {
+		err = inode_stat(mount, inode, ret_stat);
+		if (err) {
+			inode_put(mount, inode, 1);
+			goto out_close;
+		}
+	}
+	*ret_inode = inode;
+out_close:
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+struct inode *inode_ref(struct inode *inode)
+{
+	uint64_t before = atomic_fetch_add(&inode->nr_refs, 1);
+
+	assert(before > 0);
+	(void)before;
+	return inode;
+}
+
+struct inode *inode_get(struct mount *mount, struct inode *inode)
+{
+	bool gone;
+
+	/* Under the lock, so that inode_drop_unlinked() either sees it or is over. */
+	mutex_lock(&mount->inodes.lock);
+	gone = inode->gone;
+	if (!gone)
+		inode_ref(inode);
+	mutex_unlock(&mount->inodes.lock);
+	return gone ? NULL : inode;
+}
+
+static void close_backing_file(struct backing_file *file, bool remove)
+{
+	if (file)
+		file->backing->ops->file_close(file, remove);
+}
+
+/*
+ * Free the content of a file, either of which may be NULL; with @remove its pages too. Nobody
+ * can reach it any more. Not inside an RCU read side: a backing may wait for a grace period.
+ */
+static void free_content(struct page_space *pages, struct backing_file *file, bool remove)
+{
+	/* The pages go back to the backing first: whoever sees the counters finds the pages. */
+	close_backing_file(file, remove);
+	if (pages)
+		page_space_deinit(pages);
+	free(pages);
+}
+
+static bool is_unlinked(const struct inode *inode)
+{
+	struct stat st;
+
+	return fstat(inode->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+static bool is_empty(struct page_space *pages)
+{
+	struct page_space_counts counts;
+
+	page_space_read(pages, &counts);
+	return counts.resv == 0 && counts.instantiated == 0;
+}
+
+/*
+ * The last reference has gone. Returns whether the inode left the table and is to be freed.
+ * @ret_unlinked: its pages are to be freed as well.
+ */
+static bool retire_locked(struct inode_table *table, struct inode *inode, bool *ret_unlinked)
+{
+	struct page_space *pages = atomic_load(&inode->pages);
+
+	*ret_unlinked = is_unlinked(inode);
+	if (!*ret_unlinked && pages && !is_empty(pages))
+		return false;
+	remove_locked(table, inode);
+	if (!*ret_unlinked && atomic_load(&inode->backing_file)) {
+		synchronize_rcu();
+		close_backing_file(atomic_exchange(&inode->backing_file, NULL), true);
+	}
+	return true;
+}
+
+static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
+{
+	struct inode_table *table = &mount->inodes;
+	bool retired = false, unlinked = false;
+	struct backing_file *file;
+	struct page_space *pages;
+	uint64_t before;
+
+	mutex_lock(&table->lock);
+	before = atomic_fetch_sub(&inode->nr_refs, nr);
+	assert(before >= nr);
+	if (before == nr)
+		retired = retire_locked(table, inode, &unlinked);
+	mutex_unlock(&table->lock);
+	if (!retired)
+		return;
+
+	pages = atomic_load(&inode->pages);
+	file = atomic_load(&inode->backing_file);
+	if (!pages && !file) {
+		call_rcu(&inode->rcu, free_inode_rcu);
+		return;
+	}
+	synchronize_rcu();
+	free_content(pages, file, unlinked);
+	free_inode(inode);
+}
+
+void inode_put(struct mount *mount, struct inode *inode, uint64_t nr)
+{
+	uint64_t refs;
+
+	if (!inode || !nr)
+		return;
+	refs = atomic_load(&inode->nr_refs);
+	while (refs > nr)
+		if (atomic_compare_exchange_weak(&inode->nr_refs, &refs, refs - nr))
+			return;
+	put_last(mount, inode, nr);
+}
+
+void inode_add_lookup(struct inode *inode)
+{
+	atomic_fetch_add(&inode->nr_lookups, 1);
+}
+
+void inode_forget(struct mount *mount, struct inode *inode, uint64_t nr)
+{
+	uint64_t lookups;
+
+	if (!inode)
+		return;
+	/* The root is never forgotten, and nobody forgets more than was looked up. */
+	lookups = atomic_load(&inode->nr_lookups);
+	do {
+		if (nr > lookups)
+			nr = lookups;
+	} while (!atomic_compare_exchange_weak(&inode->nr_lookups, &lookups, lookups - nr));
+	inode_put(mount, inode, nr);
+}
+
+void inode_drop_unlinked(struct mount *mount, struct inode *inode)
+{
+	struct inode_table *table = &mount->inodes;
+	struct backing_file *file = NULL;
+	struct page_space *pages = NULL;
+
+	if (!S_ISREG(inode->type))
+		return;
+	mutex_lock(&table->lock);
+	if (!inode->gone && is_unlinked(inode) &&
+	    atomic_load(&inode->nr_refs) == atomic_load(&inode->nr_lookups) + 1) {
+		inode->gone = true;
+		pages = atomic_exchange(&inode->pages, NULL);
+		file = atomic_exchange(&inode->backing_file, NULL);
+	}
+	mutex_unlock(&table->lock);
+	if (!pages && !file)
+		return;
+	synchronize_rcu();
+	free_content(pages, file, true);
+}
+
+/* Take any inode out of the table; NULL where there is none left. */
+static struct inode *take_any(struct inode_table *table)
+{
+	struct cds_lfht_node *node;
+	struct cds_lfht_iter iter;
+	struct inode *inode = NULL;
+
+	mutex_lock(&table->lock);
+	rcu_read_lock();
+	cds_lfht_first(table->inodes, &iter);
+	node = cds_lfht_iter_get_node(&iter);
+	if (node)
+		inode = caa_container_of(node, struct inode, node);
+	rcu_read_unlock();
+	if (inode)
+		remove_locked(table, inode);
+	mutex_unlock(&table->lock);
+	return inode;
+}
+
+void inode_table_deinit(struct mount *mount)
+{
+	struct inode_table *table = &mount->inodes;
+	struct inode *inode;
+
+	while ((inode = take_any(table))) {
+		free_content(atomic_load(&inode->pages), atomic_load(&inode->backing_file),
+			     is_unlinked(inode));
+		call_rcu(&inode->rcu, free_inode_rcu);
+	}
+	rcu_barrier();
+	cds_lfht_destroy(table->inodes, NULL);
+	mutex_deinit(&table->lock);
+}
+
+int inode_for_each(struct mount *mount, int (*visit)(struct mount *, struct inode *, void *),
+		   void *data)
+{
+	struct cds_lfht_node *node;
+	struct cds_lfht_iter iter;
+	struct inode *inode;
+	int ret = 0;
+
+	rcu_read_lock();
+	cds_lfht_for_each(mount->inodes.inodes, &iter, node)
+	{
+		inode = caa_container_of(node, struct inode, node);
+		if (!atomic_load(&inode->pages))
+			continue;
+		ret = visit(mount, inode, data);
+		if (ret)
+			break;
+	}
+	rcu_read_unlock();
+	return ret;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The content of an inode as far as fs/inode is concerned: its pages are made on first use, and
+ * counted in its attributes. Two threads that make them at a time both do, and one throws its
+ * own away: there is no lock for it, since callers hold the inode's lock already.
+ */
+#include "fs/inode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fs/mount.h"
+
+#define STAT_BLOCK_SIZE 512 /* of st_blocks, whatever st_blksize */
+
+int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
+{
+	struct page_space_counts counts = {};
+	struct page_space *pages;
+	struct stat st;
+
+	if (fstat(inode->fd, &st) < 0)
+		return -errno;
+	st.st_ino = inode_node_id(mount, inode);
+	if (S_ISREG(inode->type)) {
+		/* FUSE's lookups do not keep the pages: inode_drop_unlinked(). */
+		rcu_read_lock();
+		pages = atomic_load(&inode->pages);
+		if (pages)
+			page_space_read(pages, &counts);
+		rcu_read_unlock();
+		st.st_blksize = mount->backing->page_size;
+		st.st_blocks =
+			counts.instantiated * (mount->backing->page_size / STAT_BLOCK_SIZE);
+	}
+	*ret_stat = st;
+	return 0;
+}
+
+/* The file of the backing, opened by whoever comes first. */
+static int get_backing_file(struct mount *mount, struct inode *inode,
+			    struct backing_file **ret_file)
+{
+	struct backing_file *file = atomic_load(&inode->backing_file), *fresh;
+	int err;
+
+	if (!file) {
+		err = mount->backing->ops->file_open(mount->backing, inode->ino, &fresh);
+		if (err)
+			return err;
+		if (atomic_compare_exchange_strong(&inode->backing_file, &file, fresh))
+			file = fresh;
+		else
+			fresh->backing->ops->file_close(fresh, false);
+	}
+	*ret_file = file;
+	return 0;
+}
+
+int inode_pages(struct mount *mount, struct inode *inode, struct page_space **ret_pages)
+{
+	struct page_space *pages = atomic_load(&inode->pages), *fresh;
+	struct backing_file *file;
+	struct stat st;
+	int err;
+
+	if (pages)
+		goto out_found;
+	if (!S_ISREG(inode->type))
+		return S_ISDIR(inode->type) ? -EISDIR : -EINVAL;
+	if (inode->gone)
+		return -ESTALE;
+	if (fstat(inode->fd, &st) < 0)
+		return -errno;
+	err = get_backing_file(mount, inode, &file);
+	if (err)
+		return err;
+	fresh = aligned_alloc(_Alignof(struct page_space), sizeof(*fresh));
+	if (!fresh)
+		return -ENOMEM;
+	err = page_space_init(fresh, &mount->core, file, inode->ino, 0,
+			      mount_bytes_to_pages(mount, st.st_size));
+	if (err) {
+		free(fresh);
+		return err;
+	}
+	if (atomic_compare_exchange_strong(&inode->pages, &pages, fresh)) {
+		pages = fresh;
+	} else {
+		page_space_deinit(fresh);
+		free(fresh);
+	}
+out_found:
+	*ret_pages = pages;
+	return 0;
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The tree of .hugefuse: a table of entries, each of which stands for one node, or for one node
+ * per memory node. A node id is STATS_NODE_FLAG, the memory node, and the entry's kind.
+ *
+ * Nothing is kept: no state, no locks.
+ */
+#include "fs/stats.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fs/stats_text.h"
+
+#define NODE_KIND_BITS 8
+
+enum stats_kind {
+	KIND_NONE,
+	KIND_ROOT, /* STATS_NODE_ROOT */
+	KIND_POOL,
+	KIND_POOL_NR,
+	KIND_POOL_FREE,
+	KIND_POOL_RESV,
+	KIND_POOL_SURPLUS,
+	KIND_POOL_OVERCOMMIT,
+	KIND_NODES,
+	KIND_NODE, /* from here to KIND_NODE_SURPLUS: one per memory node */
+	KIND_NODE_POOL,
+	KIND_NODE_NR,
+	KIND_NODE_FREE,
+	KIND_NODE_SURPLUS,
+	KIND_LOCK_STAT,
+	KIND_FAULT_STAT,
+	KIND_FILES,
+	KIND_MAPS,
+	KIND_OPTIONS,
+	NR_KINDS,
+};
+
+struct stats_node {
+	enum stats_kind kind;
+	int node; /* memory node, or 0 */
+};
+
+struct stats_entry_type {
+	enum stats_kind parent;
+	const char *name; /* NULL: made by entry_name() */
+	mode_t mode;
+	int (*text)(struct mount *mount,
+		    FILE *out);            /* NULL: a number of the pool's, or a directory */
+	int (*clear)(struct mount *mount); /* what writing 0 does */
+};
+
+static int clear_lock_stat(struct mount *mount)
+{
+	lock_stat_clear();
+	return 0;
+}
+
+static const struct stats_entry_type entry_types[NR_KINDS] = {
+	[KIND_ROOT] = {KIND_NONE, ".hugefuse", S_IFDIR | 0555},
+	[KIND_POOL] = {KIND_ROOT, NULL, S_IFDIR | 0555},
+	[KIND_POOL_NR] = {KIND_POOL, "nr_hugepages", S_IFREG | 0444},
+	[KIND_POOL_FREE] = {KIND_POOL, "free_hugepages", S_IFREG | 0444},
+	[KIND_POOL_RESV] = {KIND_POOL, "resv_hugepages", S_IFREG | 0444},
+	[KIND_POOL_SURPLUS] = {KIND_POOL, "surplus_hugepages", S_IFREG | 0444},
+	[KIND_POOL_OVERCOMMIT] = {KIND_POOL, "nr_overcommit_hugepages", S_IFREG | 0444},
+	[KIND_NODES] = {KIND_ROOT, "node", S_IFDIR | 0555},
+	[KIND_NODE] = {KIND_NODES, NULL, S_IFDIR | 0555},
+	[KIND_NODE_POOL] = {KIND_NODE, NULL, S_IFDIR | 0555},
+	[KIND_NODE_NR] = {KIND_NODE_POOL, "nr_hugepages", S_IFREG | 0444},
+	[KIND_NODE_FREE] = {KIND_NODE_POOL, "free_hugepages", S_IFREG | 0444},
+	[KIND_NODE_SURPLUS] = {KIND_NODE_POOL, "surplus_hugepages", S_IFREG | 0444},
+	[KIND_LOCK_STAT] = {KIND_ROOT, "lock_stat", S_IFREG | 0644, stats_text_lock_stat,
+			    clear_lock_stat},
+	[KIND_FAULT_STAT] = {KIND_ROOT, "fault_stat", S_IFREG | 0644, stats_text_fault_stat,
+			     stats_clear_fault_stat},
+	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0444, stats_text_files},
+	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0444, stats_text_maps},
+	[KIND_OPTIONS] = {KIND_ROOT, "options", S_IFREG | 0444, stats_text_options},
+};
+
+static uint64_t encode_node(struct stats_node node)
+{
+	return STATS_NODE_FLAG | (uint64_t)node.node << NODE_KIND_BITS | node.kind;
+}
+
+static int decode_node(const struct mount *mount, uint64_t node_id, struct stats_node *ret_node)
+{
+	uint64_t kind = node_id & ((1 << NODE_KIND_BITS) - 1);
+	uint64_t node = (node_id & ~STATS_NODE_FLAG) >> NODE_KIND_BITS;
+	bool per_node = kind >= KIND_NODE && kind <= KIND_NODE_SURPLUS;
+
+	if (!stats_is_node(node_id) || kind == KIND_NONE || kind >= NR_KINDS ||
+	    node >= (per_node ? (uint64_t)mount->nr_nodes : 1))
+		return -ENOENT;
+	*ret_node = (struct stats_node){.kind = kind, .node = node};
+	return 0;
+}
+
+static void entry_name(const struct mount *mount, struct stats_node node, char *ret_name,
+		       size_t name_size)
+{
+	if (entry_types[node.kind].name)
+		snprintf(ret_name, name_size, "%s", entry_types[node.kind].name);
+	else if (node.kind == KIND_NODE)
+		snprintf(ret_name, name_size, "node%d", node.node);
+	else
+		snprintf(ret_name, name_size, "hugepages-%" PRIu64 "kB",
+			 mount->backing->page_size / 1024);
+}
+
+/* The @index-th entry of @parent. */
+static int find_entry(const struct mount *mount, struct stats_node parent, size_t index,
+		      struct stats_node *ret_node)
+{
+	int kind;
+
+	if (parent.kind == KIND_NODES) {
+		if (index >= (size_t)mount->nr_nodes)
+			return -ENOENT;
+		*ret_node = (struct stats_node){.kind = KIND_NODE, .node = index};
+		return 0;
+	}
+	for (kind = KIND_ROOT; kind < NR_KINDS; kind++) {
+		if (entry_types[kind].parent != parent.kind || index--)
+			continue;
+		*ret_node = (struct stats_node){.kind = kind, .node = parent.node};
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static void fill_stat(const struct mount *mount, struct stats_node node, struct stat *ret_stat)
+{
+	const struct stats_entry_type *type = &entry_types[node.kind];
+	struct stats_node entry;
+	size_t index;
+
+	*ret_stat = (struct stat){
+		.st_ino = encode_node(node),
+		.st_mode = type->mode,
+		.st_nlink = S_ISDIR(type->mode) ? 2 : 1,
+		.st_blksize = 4096,
+	};
+	clock_gettime(CLOCK_REALTIME, &ret_stat->st_mtim);
+	ret_stat->st_atim = ret_stat->st_ctim = ret_stat->st_mtim;
+	if (!S_ISDIR(type->mode))
+		return;
+	for (index = 0; find_entry(mount, node, index, &entry) == 0; index++)
+		ret_stat->st_nlink += S_ISDIR(entry_types[entry.kind].mode);
+}
+
+int stats_stat(struct mount *mount, uint64_t node_id, struct stat *ret_stat)
+{
+	struct stats_node node;
+	int err = decode_node(mount, node_id, &node);
+
+	if (!err)
+		fill_stat(mount, node, ret_stat);
+	return err;
+}
+
+static int decode_dir(const struct mount *mount, uint64_t node_id, struct stats_node *ret_node)
+{
+	int err = decode_node(mount, node_id, ret_node);
+
+	if (!err && !S_ISDIR(entry_types[ret_node->kind].mode))
+		err = -ENOTDIR;
+	return err;
+}
+
+int stats_entry(struct mount *mount, uint64_t parent, size_t index, char *ret_name,
+		size_t name_size, struct stat *ret_stat)
+{
+	struct stats_node dir, node;
+	int err;
+
+	err = decode_dir(mount, parent, &dir);
+	if (!err)
+		err = find_entry(mount, dir, index, &node);
+	if (err)
+		return err;
+	entry_name(mount, node, ret_name, name_size);
+	fill_stat(mount, node, ret_stat);
+	return 0;
+}
+
+int stats_lookup(struct mount *mount, uint64_t parent, const char *name, struct stat *ret_stat)
+{
+	char entry[NAME_MAX + 1];
+	struct stats_node dir, node;
+	size_t index;
+	int err;
+
+	err = decode_dir(mount, parent, &dir);
+	if (err)
+		return err;
+	for (index = 0; find_entry(mount, dir, index, &node) == 0; index++) {
+		entry_name(mount, node, entry, sizeof(entry));
+		if (!strcmp(entry, name)) {
+			fill_stat(mount, node, ret_stat);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static int64_t pool_number(const struct pool_counts *counts, struct stats_node node)
+{
+	switch (node.kind) {
+	case KIND_POOL_NR:
+		return counts->nr;
+	case KIND_POOL_FREE:
+		return counts->free;
+	case KIND_POOL_RESV:
+		return counts->resv;
+	case KIND_POOL_SURPLUS:
+		return counts->surplus;
+	case KIND_POOL_OVERCOMMIT:
+		return counts->overcommit;
+	case KIND_NODE_NR:
+		return counts->node[node.node].nr;
+	case KIND_NODE_FREE:
+		return counts->node[node.node].free;
+	default:
+		return counts->node[node.node].surplus;
+	}
+}
+
+int stats_text_options(struct mount *mount, FILE *out)
+{
+	int len = options_print(mount->options, NULL, 0);
+	char *text;
+
+	if (len < 0)
+		return len;
+	text = malloc(len + 1);
+	if (!text)
+		return -ENOMEM;
+	options_print(mount->options, text, len + 1);
+	fprintf(out, "%s\n", text);
+	free(text);
+	return 0;
+}
+
+static int write_text(struct mount *mount, struct stats_node node, FILE *out)
+{
+	struct pool_counts counts;
+
+	stats_settle(mount);
+	if (entry_types[node.kind].text)
+		return entry_types[node.kind].text(mount, out);
+	pool_read(&mount->core.pool, &counts);
+	fprintf(out, "%" PRId64 "\n", pool_number(&counts, node));
+	return 0;
+}
+
+int stats_read(struct mount *mount, uint64_t node_id, char **ret_text, size_t *ret_len)
+{
+	struct stats_node node;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out;
+	int err;
+
+	err = decode_node(mount, node_id, &node);
+	if (err)
+		return err;
+	if (S_ISDIR(entry_types[node.kind].mode))
+		return -EISDIR;
+	out = open_memstream(&text, &len);
+	if (!out)
+		return -ENOMEM;
+	err = write_text(mount, node, out);
+	if (fclose(out) && !err)
+		err = -ENOMEM;
+	if (err) {
+		free(text);
+		return err;
+	}
+	*ret_text = text;
+	*ret_len = len;
+	return 0;
+}
+
+/* "0", with or without an end of line. */
+static bool is_zero(const char *text, size_t len)
+{
+	return len >= 1 && text[0] == '0' && (len == 1 || (len == 2 && text[1] == '\n'));
+}
+
+ssize_t stats_write(struct mount *mount, uint64_t node_id, const char *text, size_t len)
+{
+	struct stats_node node;
+	int err;
+
+	err = decode_node(mount, node_id, &node);
+	if (err)
+		return err;
+	if (!entry_types[node.kind].clear)
+		return -EACCES;
+	if (!is_zero(text, len))
+		return -EINVAL;
+	err = entry_types[node.kind].clear(mount);
+	return err ? err : (ssize_t)len;
+}

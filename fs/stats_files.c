@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * files: a line for every regular file. The tree is walked with a list of directories still to
+ * be read, not by recursion: how deep it is, is up to the users of the mount. They may also put
+ * a symbolic link where a directory was while we walk, which must not lead us out:
+ * RESOLVE_BENEATH.
+ *
+ * No lock is held; a file that is renamed meanwhile may be missed or found twice, and is
+ * printed once if it has several links.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fs/stats_text.h"
+
+struct path_node {
+	struct path_node *next;
+	char path[]; /* from the mount's root, "" for that */
+};
+
+struct walk {
+	struct mount *mount;
+	FILE *out;
+	struct path_node *todo;
+	void *linked; /* tsearch() tree of the numbers of printed files with several links */
+};
+
+/* As mangle_path() with the characters of /proc/mounts. */
+static void print_escaped(FILE *out, const char *string)
+{
+	for (; *string; string++) {
+		if (strchr(" \t\n\\#", *string))
+			fprintf(out, "\\%03o", (unsigned char)*string);
+		else
+			fputc(*string, out);
+	}
+}
+
+/* @inode is the table's, or NULL where it has none. Inside an RCU read side. */
+static void print_file(struct mount *mount, FILE *out, const struct stat *st,
+		       struct inode *inode, const char *path)
+{
+	struct page_space *pages = inode ? atomic_load(&inode->pages) : NULL;
+	uint32_t nr_mappings = inode ? atomic_load(&inode->nr_mappings) : 0;
+	struct page_space_counts counts = {};
+
+	if (pages)
+		page_space_read(pages, &counts);
+	fprintf(out, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRIu32 " %s %ju %u ",
+		(uint64_t)st->st_ino, (int64_t)st->st_size, counts.resv, counts.instantiated,
+		nr_mappings, nr_mappings ? "direct" : "none", (uintmax_t)st->st_nlink,
+		st->st_uid);
+	print_escaped(out, path);
+	fputc('\n', out);
+}
+
+static int compare_inos(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Whether the file with several links is new to us. */
+static bool note_linked(struct walk *walk, uint64_t ino)
+{
+	uint64_t *key = malloc(sizeof(*key));
+	uint64_t **found;
+
+	if (!key)
+		return true;
+	*key = ino;
+	found = tsearch(key, &walk->linked, compare_inos);
+	if (found && *found == key)
+		return true;
+	free(key);
+	return !found;
+}
+
+static int push_dir(struct walk *walk, const char *parent, const char *name)
+{
+	size_t parent_len = strlen(parent), name_len = strlen(name);
+	struct path_node *node = malloc(sizeof(*node) + parent_len + 1 + name_len + 1);
+
+	if (!node)
+		return -ENOMEM;
+	memcpy(node->path, parent, parent_len);
+	node->path[parent_len] = '/';
+	memcpy(node->path + parent_len + 1, name, name_len + 1);
+	node->next = walk->todo;
+	walk->todo = node;
+	return 0;
+}
+
+static void visit_file(struct walk *walk, const char *dir, const char *name,
+		       const struct stat *st)
+{
+	char path[PATH_MAX + NAME_MAX + 2];
+
+	if (st->st_nlink > 1 && !note_linked(walk, st->st_ino))
+		return;
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	rcu_read_lock();
+	print_file(walk->mount, walk->out, st, inode_lookup(walk->mount, st->st_ino), path);
+	rcu_read_unlock();
+}
+
+/* A directory that has gone, or is too deep for a path, has nothing to show. */
+static DIR *open_dir(struct mount *mount, const char *path)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	DIR *dir;
+	int fd;
+
+	fd = syscall(SYS_openat2, mount->names_fd, *path ? path + 1 : ".", &how, sizeof(how));
+	if (fd < 0)
+		return NULL;
+	dir = fdopendir(fd);
+	if (!dir)
+		close(fd);
+	return dir;
+}
+
+static int visit_dir(struct walk *walk, const char *path)
+{
+	DIR *dir = open_dir(walk->mount, path);
+	struct dirent *dirent;
+	struct stat st;
+	int err = 0;
+
+	if (!dir)
+		return 0;
+	while (!err && (dirent = readdir(dir))) {
+		if (!strcmp(dirent->d_name, ".") || !strcmp(dirent->d_name, ".."))
+			continue;
+		if (dirent->d_type == DT_DIR)
+			err = push_dir(walk, path, dirent->d_name);
+		else if (dirent->d_type == DT_REG &&
+			 fstatat(dirfd(dir), dirent->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			 S_ISREG(st.st_mode))
+			visit_file(walk, path, dirent->d_name, &st);
+	}
+	closedir(dir);
+	return err;
+}
+
+static int visit_unlinked(struct mount *mount, struct inode *inode, void *out)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (fstat(inode->fd, &st) < 0 || st.st_nlink ||
+	    inode_path(mount, inode, path, sizeof(path)))
+		return 0;
+	print_file(mount, out, &st, inode, path);
+	return 0;
+}
+
+int stats_text_files(struct mount *mount, FILE *out)
+{
+	struct walk walk = {.mount = mount, .out = out};
+	struct path_node *node;
+	int err;
+
+	fprintf(out, "inode size reserved instantiated mappings way links uid path\n");
+	err = visit_dir(&walk, "");
+	while ((node = walk.todo)) {
+		walk.todo = node->next;
+		if (!err)
+			err = visit_dir(&walk, node->path);
+		free(node);
+	}
+	tdestroy(walk.linked, free);
+	if (!err)
+		err = inode_for_each(mount, visit_unlinked, out);
+	return err;
+}

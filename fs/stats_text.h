@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Texts of the files in .hugefuse. Each writes whole lines to @out; 0 or -errno.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "fs/mount.h"
+
+/* The columns of /proc/lock_stat, version 0.4 (kernel/locking/lockdep_proc.c), for all ranks.
+ */
+int stats_text_lock_stat(struct mount *mount, FILE *out);
+/* One line: the options in force. */
+int stats_text_options(struct mount *mount, FILE *out);
+/*
+ * A line for every regular file: those with a name, found by walking the tree, and those that
+ * are unlinked and still used. Strings with octal escapes as in /proc/mounts.
+ */
+int stats_text_files(struct mount *mount, FILE *out);
