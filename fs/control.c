@@ -26,6 +26,7 @@
 #include "fs/fault_service.h"
 #include "fs/file.h"
 #include "fs/message.h"
+#include "fs/reconcile.h"
 #include "fs/token.h"
 
 #define TICK_MS         100
@@ -392,6 +393,8 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	from = mount_bytes_to_pages(mount, map->offset);
 	to = from + mount_bytes_to_pages(mount, map->length);
 	r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
+	if (reconcile_may_help(mount, r))
+		r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
 	if (r < 0)
 		return r;
 	if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)

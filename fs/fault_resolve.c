@@ -45,10 +45,8 @@ static int instantiate(struct mapping *mapping, int64_t idx)
 {
 	int r = page_instantiate(mapping->space, idx, POOL_ANY_NODE);
 
-	if (r != -ENOSPC)
+	if (!reconcile_may_help(mapping->mount, r))
 		return r;
-	/* Pages may have been freed without our being told. */
-	reconcile_mount(mapping->mount);
 	return page_instantiate(mapping->space, idx, POOL_ANY_NODE);
 }
 

@@ -44,16 +44,6 @@ static int set_names_size(struct inode *inode, off_t size)
 	return truncate(path, size) < 0 ? -errno : 0;
 }
 
-/* As after write(2): the content has changed. */
-static void touch_mtime(struct inode *inode)
-{
-	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
-	char path[40];
-
-	inode_proc_path(inode, path);
-	utimensat(AT_FDCWD, path, times, 0);
-}
-
 /* Zero [from, to) as far as pages are there; both in one page. */
 static int zero_in_page(struct page_space *pages, off_t from, off_t to)
 {
@@ -221,8 +211,6 @@ ssize_t file_write(struct mount *mount, struct inode *inode, const void *buf, si
 		/* The size cannot change while the lock is held for reading. */
 		rwsem_downgrade(&inode->lock);
 		n = write_pages(pages, buf, len, offset);
-		if (n > 0)
-			touch_mtime(inode);
 		rwsem_read_unlock(&inode->lock);
 		return n;
 	}
@@ -326,8 +314,6 @@ int file_fallocate(struct mount *mount, struct inode *inode, int mode, off_t off
 		return -EFBIG;
 	rwsem_write_lock(&inode->lock);
 	r = fallocate_locked(mount, inode, mode, offset, offset + len);
-	if (r == 0)
-		touch_mtime(inode);
 	rwsem_write_unlock(&inode->lock);
 	return r;
 }

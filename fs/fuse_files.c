@@ -18,6 +18,7 @@
 #include "fs/file.h"
 #include "fs/fuse_names.h"
 #include "fs/fuse_request.h"
+#include "fs/reconcile.h"
 #include "fs/stats.h"
 
 struct stats_handle {
@@ -260,6 +261,8 @@ void files_write(fuse_req_t req, fuse_ino_t node_id, const char *buf, size_t siz
 	drop_privileges_of(file->inode, fuse_req_ctx(req));
 	/* O_APPEND may have been set or cleared since open: the request has what holds now. */
 	len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
+	if (reconcile_may_help(mount, len))
+		len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
 	if (len > 0)
 		touch_modified(file->inode);
 	reply_written(req, len);
@@ -269,6 +272,7 @@ void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset,
 		     struct fuse_file_info *fi)
 {
 	struct open_file *file = request_file(req, node_id, fi);
+	struct mount *mount = request_mount(req);
 	int err;
 
 	if (!file)
@@ -280,7 +284,9 @@ void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset,
 	else if (length > INT64_MAX - offset)
 		err = -EFBIG;
 	else
-		err = file_fallocate(request_mount(req), file->inode, mode, offset, length);
+		err = file_fallocate(mount, file->inode, mode, offset, length);
+	if (reconcile_may_help(mount, err))
+		err = file_fallocate(mount, file->inode, mode, offset, length);
 	if (!err)
 		touch_modified(file->inode);
 	reply_result(req, err);

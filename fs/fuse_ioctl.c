@@ -13,6 +13,7 @@
 #include "fs/control.h"
 #include "fs/file.h"
 #include "fs/fuse_request.h"
+#include "fs/reconcile.h"
 #include "fs/stats.h"
 #include "hugefuse_protocol.h"
 
@@ -27,6 +28,9 @@ static int ioctl_reserve(struct mount *mount, struct open_file *file,
 	    reserve->length > INT64_MAX - reserve->offset)
 		return -EINVAL;
 	nr_reserved = file_reserve(mount, file->inode, reserve->offset, reserve->length);
+	if (reconcile_may_help(mount, nr_reserved))
+		nr_reserved =
+			file_reserve(mount, file->inode, reserve->offset, reserve->length);
 	if (nr_reserved < 0)
 		return nr_reserved;
 	reserve->nr_reserved = nr_reserved;
@@ -94,7 +98,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 		memcpy(&data, in_buf, in_size);
 	if (cmd == HUGEFUSE_IOC_MAP)
 		err = control_request_map(mount->control, file->inode, file->flags, caller->pid,
-					  caller->uid, &data.map);
+					  &data.map);
 	else if (cmd == HUGEFUSE_IOC_RESERVE)
 		err = ioctl_reserve(mount, file, &data.reserve);
 	else

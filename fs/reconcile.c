@@ -5,6 +5,7 @@
  */
 #include "fs/reconcile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "fs/control.h"
@@ -81,4 +82,12 @@ void reconcile_mount(struct mount *mount)
 {
 	inode_for_each(mount, visit_inode, NULL);
 	control_for_each_mapping(mount->control, visit_mapping, NULL);
+}
+
+bool reconcile_may_help(struct mount *mount, int64_t error)
+{
+	if (error != -ENOSPC && error != -ENOMEM)
+		return false;
+	reconcile_mount(mount);
+	return true;
 }

@@ -12,5 +12,10 @@
 void reconcile_inode(struct mount *mount, struct inode *inode);
 /* The pages of a private mapping. Shared ones are their file's. */
 void reconcile_mapping(struct mapping *mapping);
+/*
+ * An operation has failed with @error: if that was for want of a page, reconcile everything and
+ * return true, as it may succeed now.
+ */
+bool reconcile_may_help(struct mount *mount, int64_t error);
 /* All files and mappings. Blocks for as long as that takes. */
 void reconcile_mount(struct mount *mount);

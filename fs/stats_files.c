@@ -35,7 +35,7 @@ struct walk {
 };
 
 /* As mangle_path() with the characters of /proc/mounts. */
-static void print_escaped(FILE *out, const char *string)
+void stats_text_escape(FILE *out, const char *string)
 {
 	for (; *string; string++) {
 		if (strchr(" \t\n\\#", *string))
@@ -59,7 +59,7 @@ static void print_file(struct mount *mount, FILE *out, const struct stat *st,
 		(uint64_t)st->st_ino, (int64_t)st->st_size, counts.resv, counts.instantiated,
 		nr_mappings, nr_mappings ? "direct" : "none", (uintmax_t)st->st_nlink,
 		st->st_uid);
-	print_escaped(out, path);
+	stats_text_escape(out, path);
 	fputc('\n', out);
 }
 

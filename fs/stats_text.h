@@ -11,6 +11,8 @@
 /* The columns of /proc/lock_stat, version 0.4 (kernel/locking/lockdep_proc.c), for all ranks.
  */
 int stats_text_lock_stat(struct mount *mount, FILE *out);
+/* Print a string with the octal escapes of /proc/mounts. */
+void stats_text_escape(FILE *out, const char *string);
 /* One line: the options in force. */
 int stats_text_options(struct mount *mount, FILE *out);
 /*
