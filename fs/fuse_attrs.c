@@ -219,9 +219,19 @@ void attrs_removexattr(fuse_req_t req, fuse_ino_t node_id, const char *name)
 	reply_result(req, removexattr(path, name) < 0 ? -errno : 0);
 }
 
-/* getxattr(2) of @name, or listxattr(2) where that is NULL. With @size 0 only the length is
- * asked. */
-static void read_xattr(fuse_req_t req, fuse_ino_t node_id, const char *name, size_t size)
+static void reply_xattr(fuse_req_t req, const char *buf, ssize_t len, size_t size)
+{
+	if (len < 0)
+		reply_result(req, len);
+	else if (!size) /* only the length is asked */
+		fuse_reply_xattr(req, len);
+	else if ((size_t)len > size)
+		fuse_reply_err(req, ERANGE);
+	else
+		fuse_reply_buf(req, buf, len);
+}
+
+void attrs_getxattr(fuse_req_t req, fuse_ino_t node_id, const char *name, size_t size)
 {
 	char path[INODE_FD_PATH_SIZE];
 	char *buf = NULL;
@@ -238,22 +248,46 @@ static void read_xattr(fuse_req_t req, fuse_ino_t node_id, const char *name, siz
 			return;
 		}
 	}
-	len = name ? getxattr(path, name, buf, size) : listxattr(path, buf, size);
-	if (len < 0)
-		fuse_reply_err(req, errno);
-	else if (!size)
-		fuse_reply_xattr(req, len);
-	else
-		fuse_reply_buf(req, buf, len);
+	len = getxattr(path, name, buf, size);
+	reply_xattr(req, buf, len < 0 ? -errno : len, size);
 	free(buf);
 }
 
-void attrs_getxattr(fuse_req_t req, fuse_ino_t node_id, const char *name, size_t size)
+/* Remove the names that only the administrator is told of. Returns the new length. */
+static size_t hide_trusted(char *list, size_t len)
 {
-	read_xattr(req, node_id, name, size);
+	static const char trusted[] = "trusted.";
+	size_t kept = 0, at, name_len;
+
+	for (at = 0; at < len; at += name_len) {
+		name_len = strnlen(list + at, len - at - 1) + 1;
+		if (!strncmp(list + at, trusted, strlen(trusted)))
+			continue;
+		memmove(list + kept, list + at, name_len);
+		kept += name_len;
+	}
+	return kept;
 }
 
 void attrs_listxattr(fuse_req_t req, fuse_ino_t node_id, size_t size)
 {
-	read_xattr(req, node_id, NULL, size);
+	char path[INODE_FD_PATH_SIZE];
+	ssize_t len;
+	char *list;
+
+	if (!xattr_inode(req, node_id, NULL, path))
+		return;
+	list = malloc(XATTR_LIST_MAX);
+	if (!list) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	len = listxattr(path, list, XATTR_LIST_MAX);
+	if (len < 0)
+		len = -errno;
+	/* As simple_xattr_list(), which sees our capabilities instead of the caller's. */
+	else if (fuse_req_ctx(req)->uid != 0)
+		len = hide_trusted(list, len);
+	reply_xattr(req, list, len, size);
+	free(list);
 }
