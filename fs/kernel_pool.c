@@ -123,7 +123,7 @@ int kernel_pool_read(uint64_t page_size, int nr_nodes, struct pool_counts *ret_c
 static int64_t add_to_node(uint64_t page_size, int nr_nodes, int node, int64_t pages)
 {
 	int at = nr_nodes == 1 ? -1 : node;
-	int64_t before, after, target;
+	int64_t before = 0, after = 0, target;
 	int r;
 
 	r = read_counter(page_size, at, "nr_hugepages", &before);
@@ -152,7 +152,7 @@ static int lock_kernel_pool(void)
 
 static int add_overcommit(uint64_t page_size, int64_t pages)
 {
-	int64_t value;
+	int64_t value = 0;
 	int r;
 
 	if (pages == 0)
