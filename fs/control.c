@@ -95,6 +95,7 @@ static void drop_client(struct control *control, struct client *client)
 		;
 	*link = client->next;
 	control->nr_clients--;
+	client->dropped = true;
 	mutex_unlock(&control->lock);
 	unwatch(control, client->pidfd);
 	if (client->connected)
@@ -206,7 +207,7 @@ static void handle_event(struct control *control, uint64_t what, struct epoll_ev
 			drop_client(control, client);
 		else
 			handle_client(control, client);
-		if (client->nr_refs == 1)
+		if (client->dropped)
 			forget_events(rest, nr, client);
 		client_put(client);
 	}
