@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/page_maps.h"
+
 int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pages, int64_t max,
 		   int64_t min, uint32_t nr_fault_mutexes, bool region_lock_global)
 {
@@ -144,97 +146,6 @@ static struct fault_key page_key(const struct page_space *space, int64_t idx)
 	return (struct fault_key){space->object, (uint64_t)(idx + space->key_offset)};
 }
 
-/* The node that page @idx is instantiated on, or -1. */
-static int inst_node_locked(const struct page_space *space, int64_t idx)
-{
-	for (int node = 0; node < space->nr_nodes; node++) {
-		if (region_map_contains_locked(&space->inst[node], idx))
-			return node;
-	}
-	return -1;
-}
-
-/* The first instantiated page in [from, to), or -1. */
-static int64_t next_inst_locked(const struct page_space *space, int64_t from, int64_t to)
-{
-	int64_t first = to;
-	struct region region;
-
-	for (int node = 0; node < space->nr_nodes; node++) {
-		if (region_map_next_locked(&space->inst[node], from, &region) &&
-		    region.from < first)
-			first = region.from > from ? region.from : from;
-	}
-	return first < to ? first : -1;
-}
-
-int64_t page_next_instantiated(struct page_space *space, int64_t from, int64_t to)
-{
-	int64_t idx;
-
-	rwsem_read_lock(space->lock);
-	idx = next_inst_locked(space, from, to);
-	rwsem_read_unlock(space->lock);
-	return idx;
-}
-
-/* The first range in [from, to) that is reserved and not instantiated. */
-static bool next_reserved_locked(const struct page_space *space, int64_t from, int64_t to,
-				 struct region *ret_region)
-{
-	struct region resv, inst;
-
-restart:
-	if (!region_map_next_locked(&space->resv, from, &resv) || resv.from >= to)
-		return false;
-	if (resv.from < from)
-		resv.from = from;
-	if (resv.to > to)
-		resv.to = to;
-	for (int node = 0; node < space->nr_nodes; node++) {
-		if (!region_map_next_locked(&space->inst[node], resv.from, &inst))
-			continue;
-		if (inst.from <= resv.from) {
-			from = inst.to;
-			goto restart;
-		}
-		if (inst.from < resv.to)
-			resv.to = inst.from;
-	}
-	*ret_region = resv;
-	return true;
-}
-
-/* The first range in [from, to) that is not in the resv map. */
-static bool next_gap_locked(const struct page_space *space, int64_t from, int64_t to,
-			    struct region *ret_gap)
-{
-	struct region region;
-
-	while (from < to) {
-		if (!region_map_next_locked(&space->resv, from, &region) || region.from >= to) {
-			*ret_gap = (struct region){from, to};
-			return true;
-		}
-		if (region.from > from) {
-			*ret_gap = (struct region){from, region.from};
-			return true;
-		}
-		from = region.to;
-	}
-	return false;
-}
-
-static size_t count_gaps_locked(const struct page_space *space, int64_t from, int64_t to)
-{
-	struct region gap = {from, from};
-	size_t nr = 0;
-
-	while (next_gap_locked(space, gap.to, to, &gap))
-		nr++;
-	return nr;
-}
-
 /* Enter [from, to) into resv, and what is new of it into @added, with @changes for each gap. */
 static int64_t reserve_locked(struct page_space *space, struct region_change *change,
 			      struct region_map *added, struct region_change *changes)
@@ -249,7 +160,7 @@ static int64_t reserve_locked(struct page_space *space, struct region_change *ch
 	r = subpool_reserve(&space->core->subpool, nr);
 	if (r < 0)
 		return r;
-	while (added && next_gap_locked(space, gap.to, change->to, &gap)) {
+	while (added && page_next_gap_locked(space, gap.to, change->to, &gap)) {
 		change_set(changes, gap.from, gap.to);
 		region_map_commit_locked(added, changes++);
 	}
@@ -271,7 +182,7 @@ int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
 			return r;
 		if (ret_added) {
 			rwsem_read_lock(space->lock);
-			nr_gaps = count_gaps_locked(space, from, to);
+			nr_gaps = page_count_gaps_locked(space, from, to);
 			rwsem_read_unlock(space->lock);
 		}
 		changes = changes_new(nr_gaps);
@@ -280,7 +191,7 @@ int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
 			return -ENOMEM;
 		}
 		rwsem_write_lock(space->lock);
-		enough = !ret_added || count_gaps_locked(space, from, to) <= nr_gaps;
+		enough = !ret_added || page_count_gaps_locked(space, from, to) <= nr_gaps;
 		if (enough)
 			r = reserve_locked(space, &change, ret_added, changes);
 		rwsem_write_unlock(space->lock);
@@ -302,7 +213,7 @@ static int unreserve_next(struct page_space *space, int64_t *pos, int64_t to)
 	if (r < 0)
 		return r;
 	rwsem_write_lock(space->lock);
-	found = next_reserved_locked(space, *pos, to, &region);
+	found = page_next_reserved_locked(space, *pos, to, &region);
 	if (found) {
 		change_set(&change, region.from, region.to);
 		subpool_unreserve(&space->core->subpool,
@@ -483,16 +394,6 @@ out_enter:
 	return r;
 }
 
-bool page_is_instantiated(struct page_space *space, int64_t idx)
-{
-	bool instantiated;
-
-	rwsem_read_lock(space->lock);
-	instantiated = inst_node_locked(space, idx) >= 0;
-	rwsem_read_unlock(space->lock);
-	return instantiated;
-}
-
 int page_instantiate(struct page_space *space, int64_t idx, int node)
 {
 	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
@@ -521,7 +422,7 @@ static int punch_page(struct page_space *space, int64_t idx)
 	if (r < 0)
 		goto out_unlock;
 	rwsem_write_lock(space->lock);
-	node = inst_node_locked(space, idx);
+	node = page_inst_node_locked(space, idx);
 	/* A truncation may have uncounted it while the page was punched. */
 	if (node >= 0)
 		give_locked(space, node, false, &change.resv, &change.inst);
@@ -632,7 +533,7 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 	if (r < 0)
 		return r;
 	rwsem_write_lock(space->lock);
-	node = inst_node_locked(space, idx);
+	node = page_inst_node_locked(space, idx);
 	if (present == (node >= 0)) {
 		r = 0;
 	} else if (present) {
@@ -666,62 +567,4 @@ void page_discard(struct page_space *space, int64_t idx, bool keep_reserved)
 	/* Without memory it stays counted until the next page_reconcile(). */
 	reconcile_page(space, idx, false, keep_reserved);
 	mutex_unlock(mutex);
-}
-
-void page_space_read(struct page_space *space, struct page_space_counts *ret_counts)
-{
-	*ret_counts = (struct page_space_counts){0};
-	rwsem_read_lock(space->lock);
-	for (int node = 0; node < space->nr_nodes; node++) {
-		ret_counts->node[node] =
-			region_map_count_locked(&space->inst[node], 0, REGION_END);
-		ret_counts->instantiated += ret_counts->node[node];
-	}
-	ret_counts->resv =
-		region_map_count_locked(&space->resv, 0, REGION_END) - ret_counts->instantiated;
-	rwsem_read_unlock(space->lock);
-}
-
-void page_space_count(struct page_space *space, int64_t from, int64_t to, int64_t *ret_resv,
-		      int64_t *ret_instantiated)
-{
-	int64_t nr = 0;
-
-	rwsem_read_lock(space->lock);
-	for (int node = 0; node < space->nr_nodes; node++)
-		nr += region_map_count_locked(&space->inst[node], from, to);
-	*ret_resv = region_map_count_locked(&space->resv, from, to) - nr;
-	*ret_instantiated = nr;
-	rwsem_read_unlock(space->lock);
-}
-
-int64_t page_next_hole(struct page_space *space, int64_t from)
-{
-	struct region region;
-	bool moved;
-
-	rwsem_read_lock(space->lock);
-	do {
-		moved = false;
-		for (int node = 0; node < space->nr_nodes; node++) {
-			if (region_map_next_locked(&space->inst[node], from, &region) &&
-			    region.from <= from) {
-				from = region.to;
-				moved = true;
-			}
-		}
-	} while (moved);
-	rwsem_read_unlock(space->lock);
-	return from;
-}
-
-int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to)
-{
-	struct region region;
-	bool found;
-
-	rwsem_read_lock(space->lock);
-	found = next_reserved_locked(space, from, to, &region);
-	rwsem_read_unlock(space->lock);
-	return found ? region.from : -1;
 }
