@@ -37,8 +37,8 @@ void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_c
 	fault_thread_count(thread, why);
 	exhaustion_note_refused(fault_service_exhaustion(thread->service), fault->mapping);
 	/* This wakes, too. It fails where the page is not mapped any more. */
-	if (ioctl(mapping_uffd_of(fault->mapping, fault->idx), UFFDIO_UNREGISTER, &page) < 0)
-		mapping_wake(fault->mapping, fault->idx, fault->address);
+	if (ioctl(fault->uffd, UFFDIO_UNREGISTER, &page) < 0)
+		mapping_wake(fault->mapping, fault->uffd, fault->address);
 }
 
 static int instantiate(struct mapping *mapping, int64_t idx)
@@ -56,8 +56,10 @@ bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 	struct mapping *mapping = fault->mapping;
 	int r;
 
-	if (mapping->dead)
-		return true; /* and with it who waited */
+	if (mapping->dead) {
+		mapping_wake(mapping, fault->uffd, fault->address);
+		return true;
+	}
 	r = instantiate(mapping, fault->idx);
 	if (r == -EAGAIN)
 		return false;
@@ -67,7 +69,7 @@ bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 		fault_refuse(thread, fault, FAULT_REFUSED);
 	} else if (r == -ERANGE) {
 		fault_thread_count(thread, FAULT_REFUSED);
-		mapping_wake(mapping, fault->idx, fault->address);
+		mapping_wake(mapping, fault->uffd, fault->address);
 	} else if (r < 0) {
 		fault_refuse(thread, fault, FAULT_FAILED);
 	} else {
@@ -75,7 +77,7 @@ bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 		/* UFFDIO_COPY has woken who waits for a private page, if there was one to copy.
 		 */
 		if (r == PAGE_PRESENT || !(mapping->flags & HUGEFUSE_MAP_PRIVATE))
-			mapping_wake(mapping, fault->idx, fault->address);
+			mapping_wake(mapping, fault->uffd, fault->address);
 		histogram_add(&thread->stat.latency, fault_clock_ns() - fault->start);
 		fault_service_ahead(thread, mapping, fault->idx);
 	}
@@ -105,7 +107,7 @@ void fault_retry(struct fault_thread *thread, const struct fault *fault)
 
 	if (!job) {
 		/* Let it come again by itself. */
-		mapping_wake(fault->mapping, fault->idx, fault->address);
+		mapping_wake(fault->mapping, fault->uffd, fault->address);
 		return;
 	}
 	job->work.run = run_fault;
@@ -131,10 +133,10 @@ static bool hand_over(struct fault_thread *thread, const struct fault *fault)
 	return false;
 }
 
-void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping,
+void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping, int uffd,
 			    const struct uffd_msg *messages, ssize_t nr, uint64_t now)
 {
-	struct fault fault = {.mapping = mapping, .start = now};
+	struct fault fault = {.mapping = mapping, .uffd = uffd, .start = now};
 
 	for (ssize_t i = nr - 1; i >= 0; i--) {
 		if (messages[i].event != UFFD_EVENT_PAGEFAULT)
@@ -145,7 +147,7 @@ void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping
 		fault.idx = mapping_index_at(mapping, fault.address);
 		if (fault.idx < 0) {
 			fault_thread_count(thread, FAULT_STALE);
-			mapping_wake(mapping, mapping->from, fault.address);
+			mapping_wake(mapping, uffd, fault.address);
 			continue;
 		}
 		/* The last one, the first that came, is this thread's own. */

@@ -12,16 +12,17 @@
 /* A client's thread waits for a page. */
 struct fault {
 	struct mapping *mapping;
+	int uffd; /* the one that it came from */
 	int64_t idx;
 	uint64_t address;
 	uint64_t start; /* fault_clock_ns() when it was read */
 };
 
 /*
- * Answer the page fault messages among @nr @messages, which were read at @now. With more than
- * one, threads that sleep are given their share.
+ * Answer the page fault messages among @nr @messages, which were read from @uffd at @now. With
+ * more than one, threads that sleep are given their share.
  */
-void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping,
+void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping, int uffd,
 			    const struct uffd_msg *messages, ssize_t nr, uint64_t now);
 /* Follow an unmap, remap or remove message. */
 void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,

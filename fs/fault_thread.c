@@ -167,7 +167,7 @@ static void read_source(struct fault_thread *thread, struct fault_source *source
 		if (messages[i].event != UFFD_EVENT_PAGEFAULT)
 			fault_resolve_event(thread, source->mapping, &messages[i]);
 	}
-	fault_resolve_messages(thread, source->mapping, messages, nr, now);
+	fault_resolve_messages(thread, source->mapping, source->uffd, messages, nr, now);
 }
 
 static int poll_once(struct fault_thread *thread, int timeout_ms)

@@ -260,13 +260,13 @@ int mapping_uffd_of(const struct mapping *mapping, int64_t idx)
 	return shard < mapping->nr_uffds ? mapping->uffd[shard] : -1;
 }
 
-void mapping_wake(struct mapping *mapping, int64_t idx, uint64_t address)
+void mapping_wake(const struct mapping *mapping, int uffd, uint64_t address)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
 	struct uffdio_range range = {address & ~(page_size - 1), page_size};
 
 	/* It fails only where the memory has gone, and then nobody waits. */
-	ioctl(mapping_uffd_of(mapping, idx), UFFDIO_WAKE, &range);
+	ioctl(uffd, UFFDIO_WAKE, &range);
 }
 
 /* What is cut out of a segment by [start, end): the index of its first page, and how many. */

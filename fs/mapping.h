@@ -107,8 +107,8 @@ int mapping_set_address(struct mapping *mapping, uint64_t address, uint64_t leng
 int64_t mapping_index_at(struct mapping *mapping, uint64_t address);
 /* The address of page @idx, or 0. Lock-free. */
 uint64_t mapping_address_of(struct mapping *mapping, int64_t idx);
-/* Wake who waits for the page at @address in the userfaultfd of page @idx. */
-void mapping_wake(struct mapping *mapping, int64_t idx, uint64_t address);
+/* Wake who waits in @uffd, one of the mapping's, for the page at @address. */
+void mapping_wake(const struct mapping *mapping, int uffd, uint64_t address);
 /* The userfaultfd that page @idx belongs to, or -1. */
 int mapping_uffd_of(const struct mapping *mapping, int64_t idx);
 
