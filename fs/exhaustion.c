@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
+#include "fs/clock.h"
 #include "fs/control.h"
 #include "fs/fault_service.h"
 #include "fs/mapping.h"
@@ -45,7 +46,7 @@ bool exhaustion_wait(struct fault_thread *thread, const struct fault *fault)
 	if (mount->options->on_exhausted != ON_EXHAUSTED_WAIT || exhaustion->stop)
 		return false;
 	if (seconds < UINT64_MAX / 1000000000 &&
-	    fault_clock_ns() - fault->start >= seconds * 1000000000)
+	    clock_now_ns() - fault->start >= seconds * 1000000000)
 		return false;
 	waiting = malloc(sizeof(*waiting));
 	if (!waiting)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
+#include "fs/clock.h"
 #include "fs/control.h"
 #include "fs/exhaustion.h"
 #include "fs/fault_service.h"
@@ -78,7 +79,7 @@ bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 		 */
 		if (r == PAGE_PRESENT || !(mapping->flags & HUGEFUSE_MAP_PRIVATE))
 			mapping_wake(mapping, fault->uffd, fault->address);
-		histogram_add(&thread->stat.latency, fault_clock_ns() - fault->start);
+		histogram_add(&thread->stat.latency, clock_now_ns() - fault->start);
 		fault_service_ahead(thread, mapping, fault->idx);
 	}
 	return true;

@@ -15,7 +15,7 @@ struct fault {
 	int uffd; /* the one that it came from */
 	int64_t idx;
 	uint64_t address;
-	uint64_t start; /* fault_clock_ns() when it was read */
+	uint64_t start; /* clock_now_ns() when it was read */
 };
 
 /*

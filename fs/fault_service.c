@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/clock.h"
 #include "fs/exhaustion.h"
 
 struct fault_service {
@@ -332,7 +333,7 @@ static void run_drain(struct fault_thread *thread, struct fault_work *work)
 int fault_service_drain(struct fault_service *service, uint64_t timeout_ns)
 {
 	struct drain *drain = calloc(1, sizeof(*drain));
-	uint64_t until = fault_clock_ns() + timeout_ns, now;
+	uint64_t until = clock_now_ns() + timeout_ns, now;
 	struct drain_work *work;
 	uint32_t count;
 	int r = 0;
@@ -356,7 +357,7 @@ int fault_service_drain(struct fault_service *service, uint64_t timeout_ns)
 		count = waitqueue_read(&drain->done);
 		if (drain->nr_busy == 0)
 			break;
-		now = fault_clock_ns();
+		now = clock_now_ns();
 		r = now >= until ? -ETIMEDOUT : 0;
 		if (r == 0)
 			waitqueue_wait(&drain->done, count, until - now);

@@ -16,9 +16,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "fs/clock.h"
 #include "fs/fault_resolve.h"
 #include "fs/mapping.h"
 
@@ -29,14 +29,6 @@ struct fault_source {
 	struct mapping *mapping; /* a reference */
 	struct fault_source *next;
 };
-
-uint64_t fault_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void wake_thread(struct fault_thread *thread)
 {
@@ -160,7 +152,7 @@ static void read_source(struct fault_thread *thread, struct fault_source *source
 {
 	struct uffd_msg messages[READ_MESSAGES];
 	ssize_t nr = read_messages(source->uffd, messages, READ_MESSAGES);
-	uint64_t now = fault_clock_ns();
+	uint64_t now = clock_now_ns();
 
 	/* What changes addresses comes first: a fault behind it may depend on it. */
 	for (ssize_t i = 0; i < nr; i++) {

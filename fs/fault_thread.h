@@ -90,5 +90,3 @@ static inline void fault_thread_count(struct fault_thread *thread, enum fault_co
 	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 }
-
-uint64_t fault_clock_ns(void);

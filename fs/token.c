@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fs/fault_thread.h"
+#include "fs/clock.h"
 
 struct token {
 	uint64_t key[2];
@@ -71,7 +71,7 @@ int token_new(struct token_table *table, struct mapping *mapping, pid_t pid,
 		r = -EAGAIN;
 	if (r < 0)
 		goto out_free;
-	token->expires_ns = fault_clock_ns() + TOKEN_SECONDS * 1000000000ULL;
+	token->expires_ns = clock_now_ns() + TOKEN_SECONDS * 1000000000ULL;
 	mutex_lock(&table->lock);
 	if (may_have_another_locked(table, pid)) {
 		token->mapping = mapping;
@@ -126,7 +126,7 @@ static bool is_over(const struct token *token, uint64_t now)
 void token_expire(struct token_table *table)
 {
 	struct token **link, *token, *expired = NULL;
-	uint64_t now = fault_clock_ns();
+	uint64_t now = clock_now_ns();
 
 	mutex_lock(&table->lock);
 	link = &table->tokens;

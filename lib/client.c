@@ -32,7 +32,8 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-#define POPULATE_SLICE_PAGES 64 /* the lock is given up between slices */
+#define POPULATE_SLICE \
+	(256UL << 20) /* bytes, at least a page; the lock is given up in between */
 
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -232,7 +233,7 @@ static int map_locked(void *addr, int prot, int flags, const struct hugefuse_ioc
 /* The daemon instantiates with all its threads; then the page table is filled here. */
 static void populate(const struct region *region, int prot, int flags)
 {
-	size_t slice = POPULATE_SLICE_PAGES * region->page_size, part;
+	size_t slice = round_up(POPULATE_SLICE, region->page_size), part;
 	struct hugefuse_msg msg = {.type = HUGEFUSE_MSG_POPULATE, .mapping = region->mapping};
 	bool private = (flags & MAP_TYPE) == MAP_PRIVATE;
 
