@@ -17,6 +17,7 @@ void ahead_init(struct ahead *ahead)
 		stream->next = stream->end = 0;
 		stream->last = AHEAD_NEVER;
 		stream->window = 0;
+		stream->done_ns = 0;
 		stream->used = 0;
 	}
 }
@@ -61,6 +62,7 @@ int64_t ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to)
 	} else {
 		stream->window = AHEAD_FIRST_SIZE;
 		next = end = idx + 1;
+		stream->done_ns = 0;
 	}
 	if (stream->window > max)
 		stream->window = max;
@@ -76,6 +78,50 @@ int64_t ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to)
 	return end > next ? end - next : 0;
 }
 
+static int stream_at_locked(const struct ahead *ahead, int64_t idx)
+{
+	mutex_assert_held(&ahead->lock);
+	for (int i = 0; i < AHEAD_STREAMS; i++) {
+		if (ahead->stream[i].last == idx)
+			return i;
+	}
+	return -1;
+}
+
+int ahead_stream_at(struct ahead *ahead, int64_t idx)
+{
+	int number;
+
+	mutex_lock(&ahead->lock);
+	number = stream_at_locked(ahead, idx);
+	mutex_unlock(&ahead->lock);
+	return number;
+}
+
+void ahead_done(struct ahead *ahead, int64_t idx, uint64_t now)
+{
+	int number;
+
+	mutex_lock(&ahead->lock);
+	number = stream_at_locked(ahead, idx);
+	if (number >= 0)
+		ahead->stream[number].done_ns = now;
+	mutex_unlock(&ahead->lock);
+}
+
+uint64_t ahead_since_done(struct ahead *ahead, int64_t idx, uint64_t now)
+{
+	const struct ahead_stream *stream;
+	uint64_t since = UINT64_MAX;
+
+	mutex_lock(&ahead->lock);
+	stream = find_stream(ahead, idx);
+	if (continues(stream, idx) && stream->done_ns)
+		since = now > stream->done_ns ? now - stream->done_ns : 0;
+	mutex_unlock(&ahead->lock);
+	return since;
+}
+
 static int64_t claim_in_stream(struct ahead_stream *stream, struct page_space *space)
 {
 	int64_t next = stream->next, end = stream->end, idx;
@@ -88,6 +134,11 @@ static int64_t claim_in_stream(struct ahead_stream *stream, struct page_space *s
 		end = stream->end;
 	}
 	return -1;
+}
+
+int64_t ahead_claim_from(struct ahead *ahead, int number, struct page_space *space)
+{
+	return number < 0 ? -1 : claim_in_stream(&ahead->stream[number], space);
 }
 
 int64_t ahead_claim(struct ahead *ahead, struct page_space *space)

@@ -21,6 +21,7 @@
 #include "fs/fault_thread.h"
 #include "fs/mapping.h"
 #include "fs/mount.h"
+#include "fs/populate.h"
 #include "fs/reconcile.h"
 
 static const enum fault_counter outcome_counter[NR_PAGE_OUTCOMES] = {
@@ -51,17 +52,10 @@ static int instantiate(struct mapping *mapping, int64_t idx)
 	return page_instantiate(mapping->space, idx, POOL_ANY_NODE);
 }
 
-/* An attempt at @fault. false: it has to be tried again when the messages were read. */
-bool fault_resolve(struct fault_thread *thread, struct fault *fault)
+bool fault_resolved(struct fault_thread *thread, struct fault *fault, int r)
 {
 	struct mapping *mapping = fault->mapping;
-	int r;
 
-	if (mapping->dead) {
-		mapping_wake(mapping, fault->uffd, fault->address);
-		return true;
-	}
-	r = instantiate(mapping, fault->idx);
 	if (r == -EAGAIN)
 		return false;
 	if (r == -ENOSPC && exhaustion_wait(thread, fault))
@@ -80,8 +74,28 @@ bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 		if (r == PAGE_PRESENT || !(mapping->flags & HUGEFUSE_MAP_PRIVATE))
 			mapping_wake(mapping, fault->uffd, fault->address);
 		histogram_add(&thread->stat.latency, clock_now_ns() - fault->start);
-		fault_service_ahead(thread, mapping, fault->idx);
 	}
+	return true;
+}
+
+/* An attempt at @fault. false: it has to be tried again when the messages were read. */
+static bool fault_resolve(struct fault_thread *thread, struct fault *fault)
+{
+	struct mapping *mapping = fault->mapping;
+	int64_t ahead = fault_service_ahead_pages(thread->service);
+	int r;
+
+	if (mapping->dead) {
+		mapping_wake(mapping, fault->uffd, fault->address);
+		return true;
+	}
+	if (populate_window(thread, fault, ahead))
+		return true;
+	r = instantiate(mapping, fault->idx);
+	if (!fault_resolved(thread, fault, r))
+		return false;
+	if (r >= 0)
+		populate_ahead(thread, mapping, fault->idx, ahead);
 	return true;
 }
 

@@ -28,10 +28,12 @@ void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping
 void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,
 			 const struct uffd_msg *message);
 
-/* One attempt. false: the address space is changing, try again when the messages have been
- * read. */
-bool fault_resolve(struct fault_thread *thread, struct fault *fault);
 /* Try @fault again on @thread, soon. */
 void fault_retry(struct fault_thread *thread, const struct fault *fault);
 /* Let the kernel decide what becomes of it, which without a free page is SIGBUS. */
 void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_counter why);
+/*
+ * The page of @fault was instantiated with the result @r, or could not be: wake, wait or
+ * refuse. false: try again when the messages have been read.
+ */
+bool fault_resolved(struct fault_thread *thread, struct fault *fault, int r);

@@ -33,21 +33,15 @@ int fault_service_add(struct fault_service *service, struct mapping *mapping);
 /* Stop serving @mapping, which is dead or whose client is gone. Returns at once. */
 void fault_service_remove(struct fault_service *service, struct mapping *mapping);
 
-/*
- * Populate pages [from, to) of @mapping on the fault threads, as many as can be had, and call
- * @done on one of them. 0 or -ENOMEM.
- */
-int fault_service_populate(struct fault_service *service, struct mapping *mapping, int64_t from,
-			   int64_t to, void (*done)(void *data), void *data);
-
 /* Wait (at most @timeout_ns) until all that clients had sent when it was called is done. 0,
  * -ETIMEDOUT. */
 int fault_service_drain(struct fault_service *service, uint64_t timeout_ns);
 
-/* For the fault threads: work for any thread that sleeps (false: none does), and populating
- * ahead. */
+/* For the fault threads. Work for any thread that sleeps; false: none does. */
 bool fault_service_send_to_sleeping(struct fault_service *service, struct fault_work *work);
-void fault_service_ahead(struct fault_thread *thread, struct mapping *mapping, int64_t idx);
+struct fault_thread *fault_service_thread(struct fault_service *service, uint32_t number);
+/* The largest window of ahead=, in pages; 0: off. */
+int64_t fault_service_ahead_pages(const struct fault_service *service);
 struct exhaustion *fault_service_exhaustion(struct fault_service *service);
 
 /* .hugefuse/fault_stat, and the clearing of it. */

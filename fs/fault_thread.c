@@ -21,8 +21,12 @@
 #include "fs/clock.h"
 #include "fs/fault_resolve.h"
 #include "fs/mapping.h"
+#include "fs/populate.h"
 
 #define READ_MESSAGES 16
+
+static const struct timespec no_time;
+static const struct timespec lazy_time = {.tv_nsec = 300000};
 
 struct fault_source {
 	int uffd;
@@ -162,13 +166,13 @@ static void read_source(struct fault_thread *thread, struct fault_source *source
 	fault_resolve_messages(thread, source->mapping, source->uffd, messages, nr, now);
 }
 
-static int poll_once(struct fault_thread *thread, int timeout_ms)
+static int poll_once(struct fault_thread *thread, const struct timespec *timeout)
 {
 	struct epoll_event events[READ_MESSAGES];
 	uint64_t count;
 	int nr;
 
-	nr = epoll_wait(thread->epoll_fd, events, READ_MESSAGES, timeout_ms);
+	nr = epoll_pwait2(thread->epoll_fd, events, READ_MESSAGES, timeout, NULL);
 	atomic_store_explicit(&thread->sleeping, false, memory_order_relaxed);
 	for (int i = 0; i < nr; i++) {
 		if (events[i].data.ptr)
@@ -181,8 +185,18 @@ static int poll_once(struct fault_thread *thread, int timeout_ms)
 
 void fault_thread_poll(struct fault_thread *thread)
 {
-	for (int i = 0; i < 64 && poll_once(thread, 0) > 0; i++)
+	for (int i = 0; i < 64 && poll_once(thread, &no_time) > 0; i++)
 		;
+}
+
+/* Sleep until something comes; behind a window only as long as its stream is expected. */
+static void wait_for_work(struct fault_thread *thread)
+{
+	thread->sleeping = true;
+	if (!thread->lazy)
+		poll_once(thread, NULL);
+	else if (poll_once(thread, &lazy_time) == 0)
+		populate_lazy(thread);
 }
 
 static void *fault_thread_main(void *data)
@@ -190,12 +204,10 @@ static void *fault_thread_main(void *data)
 	struct fault_thread *thread = data;
 
 	while (!thread->stop) {
-		if (thread->background) {
-			poll_once(thread, 0);
-		} else {
-			thread->sleeping = true;
-			poll_once(thread, -1);
-		}
+		if (thread->background)
+			poll_once(thread, &no_time);
+		else
+			wait_for_work(thread);
 		run_work(thread);
 		if (thread->background)
 			background_step(thread);
@@ -203,6 +215,7 @@ static void *fault_thread_main(void *data)
 	while (thread->background)
 		background_step(thread);
 	run_work(thread);
+	populate_drop_lazy(thread);
 	fault_thread_drop_sources(thread, NULL);
 	return NULL;
 }

@@ -16,6 +16,7 @@
 
 #include "fs/control.h"
 #include "fs/fault_service.h"
+#include "fs/populate.h"
 
 struct received {
 	struct hugefuse_msg msg;
@@ -214,8 +215,8 @@ static int message_populate(const struct message_context *context, struct client
 	idx = mapping_index_at(mapping, msg->address);
 	if (idx >= 0 && nr > 0 && nr <= mapping->to - idx) {
 		client_ref(client);
-		r = fault_service_populate(context->mount->fault_service, mapping, idx,
-					   idx + nr, populate_done, client);
+		r = populate_range(context->mount->fault_service, mapping, idx, idx + nr,
+				   populate_done, client);
 		if (r < 0)
 			client_put(client);
 	}
