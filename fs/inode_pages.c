@@ -37,21 +37,28 @@ int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
 	return 0;
 }
 
-/* The file of the backing, opened by whoever comes first. */
-static int get_backing_file(struct mount *mount, struct inode *inode,
+/*
+ * The file of the backing, opened by whoever comes first. It has @nr_pages pages already,
+ * unless it was removed while it was empty.
+ */
+static int get_backing_file(struct mount *mount, struct inode *inode, int64_t nr_pages,
 			    struct backing_file **ret_file)
 {
 	struct backing_file *file = atomic_load(&inode->backing_file), *fresh;
+	const struct backing_ops *ops = mount->backing->ops;
 	int err;
 
 	if (!file) {
-		err = mount->backing->ops->file_open(mount->backing, inode->ino, &fresh);
+		err = ops->file_open(mount->backing, inode->ino, &fresh);
 		if (err)
 			return err;
-		if (atomic_compare_exchange_strong(&inode->backing_file, &file, fresh))
+		err = ops->resize(fresh, nr_pages);
+		if (!err && atomic_compare_exchange_strong(&inode->backing_file, &file, fresh))
 			file = fresh;
 		else
-			fresh->backing->ops->file_close(fresh, false);
+			ops->file_close(fresh, false);
+		if (err)
+			return err;
 	}
 	*ret_file = file;
 	return 0;
@@ -61,6 +68,7 @@ int inode_pages(struct mount *mount, struct inode *inode, struct page_space **re
 {
 	struct page_space *pages = atomic_load(&inode->pages), *fresh;
 	struct backing_file *file;
+	int64_t nr_pages;
 	struct stat st;
 	int err;
 
@@ -72,14 +80,14 @@ int inode_pages(struct mount *mount, struct inode *inode, struct page_space **re
 		return -ESTALE;
 	if (fstat(inode->fd, &st) < 0)
 		return -errno;
-	err = get_backing_file(mount, inode, &file);
+	nr_pages = mount_bytes_to_pages(mount, st.st_size);
+	err = get_backing_file(mount, inode, nr_pages, &file);
 	if (err)
 		return err;
 	fresh = aligned_alloc(_Alignof(struct page_space), sizeof(*fresh));
 	if (!fresh)
 		return -ENOMEM;
-	err = page_space_init(fresh, &mount->core, file, inode->ino, 0,
-			      mount_bytes_to_pages(mount, st.st_size));
+	err = page_space_init(fresh, &mount->core, file, inode->ino, 0, nr_pages);
 	if (err) {
 		free(fresh);
 		return err;
