@@ -69,7 +69,7 @@ static int mem_resize(struct backing_file *file, int64_t nr_pages)
 {
 	if (nr_pages > MEM_MAX_PAGES)
 		return -EFBIG;
-	mem_punch(file, nr_pages, MEM_MAX_PAGES);
+	mem_punch(file, nr_pages, to_file(file)->nr_pages);
 	to_file(file)->nr_pages = nr_pages;
 	return 0;
 }
