@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "fs/mount.h"
+#include "fs/rcu.h"
 
 #define TABLE_MIN_BUCKETS 1024
 #define FUSE_ROOT_NODE_ID 1 /* FUSE_ROOT_ID; this layer does not know libfuse */
@@ -35,6 +36,7 @@ static unsigned long hash_ino(uint64_t ino)
 
 static int match_ino(struct cds_lfht_node *node, const void *key)
 {
+	rcu_order_after(); /* it may have been published since the read side began */
 	return caa_container_of(node, struct inode, node)->ino == *(const uint64_t *)key;
 }
 
@@ -87,15 +89,17 @@ static void free_inode(struct inode *inode)
 
 static void free_inode_rcu(struct rcu_head *head)
 {
+	rcu_order_after();
 	free_inode(caa_container_of(head, struct inode, rcu));
 }
 
 static void insert_locked(struct inode_table *table, struct inode *inode)
 {
 	mutex_assert_held(&table->lock);
-	rcu_read_lock();
+	rcu_reader_lock();
+	rcu_order_before();
 	cds_lfht_add(table->inodes, hash_ino(inode->ino), &inode->node);
-	rcu_read_unlock();
+	rcu_reader_unlock();
 	inode->in_table = true;
 }
 
@@ -105,9 +109,9 @@ static void remove_locked(struct inode_table *table, struct inode *inode)
 
 	mutex_assert_held(&table->lock);
 	assert(inode->in_table);
-	rcu_read_lock();
+	rcu_reader_lock();
 	err = cds_lfht_del(table->inodes, &inode->node);
-	rcu_read_unlock();
+	rcu_reader_unlock();
 	assert(!err);
 	(void)err;
 	inode->in_table = false;
@@ -144,9 +148,9 @@ struct inode *inode_lookup(struct mount *mount, uint64_t node_id)
 	struct inode_table *table = &mount->inodes;
 	struct inode *inode;
 
-	rcu_read_lock();
+	rcu_reader_lock();
 	inode = find_ino(table, node_id == FUSE_ROOT_NODE_ID ? table->root_ino : node_id);
-	rcu_read_unlock();
+	rcu_reader_unlock();
 	return inode;
 }
 
@@ -166,11 +170,11 @@ static int get_or_insert(struct inode_table *table, int *fd, const struct stat *
 	struct stat now;
 	int err = 0;
 
-	rcu_read_lock();
+	rcu_reader_lock();
 	inode = find_ino(table, st->st_ino);
 	if (inode && !ref_unless_zero(inode))
 		inode = NULL;
-	rcu_read_unlock();
+	rcu_reader_unlock();
 	if (inode)
 		goto out_found;
 
@@ -178,9 +182,9 @@ static int get_or_insert(struct inode_table *table, int *fd, const struct stat *
 	if (!fresh)
 		return -ENOMEM;
 	mutex_lock(&table->lock);
-	rcu_read_lock();
+	rcu_reader_lock();
 	inode = find_ino(table, st->st_ino);
-	rcu_read_unlock();
+	rcu_reader_unlock();
 	if (inode) {
 		atomic_fetch_add(&inode->nr_refs, 1);
 	} else if (fstat(*fd, &now) < 0 || now.st_nlink == 0) {
@@ -304,7 +308,7 @@ static bool retire_locked(struct inode_table *table, struct inode *inode, bool *
 		return false;
 	remove_locked(table, inode);
 	if (!*ret_unlinked && atomic_load(&inode->backing_file)) {
-		synchronize_rcu();
+		rcu_wait_for_readers();
 		close_backing_file(atomic_exchange(&inode->backing_file, NULL), true);
 	}
 	return true;
@@ -330,10 +334,10 @@ static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
 	pages = atomic_load(&inode->pages);
 	file = atomic_load(&inode->backing_file);
 	if (!pages && !file) {
-		call_rcu(&inode->rcu, free_inode_rcu);
+		rcu_call_later(&inode->rcu, free_inode_rcu);
 		return;
 	}
-	synchronize_rcu();
+	rcu_wait_for_readers();
 	free_content(pages, file, unlinked);
 	free_inode(inode);
 }
@@ -389,7 +393,7 @@ void inode_drop_unlinked(struct mount *mount, struct inode *inode)
 	mutex_unlock(&table->lock);
 	if (!pages && !file)
 		return;
-	synchronize_rcu();
+	rcu_wait_for_readers();
 	free_content(pages, file, true);
 }
 
@@ -401,12 +405,12 @@ static struct inode *take_any(struct inode_table *table)
 	struct inode *inode = NULL;
 
 	mutex_lock(&table->lock);
-	rcu_read_lock();
+	rcu_reader_lock();
 	cds_lfht_first(table->inodes, &iter);
 	node = cds_lfht_iter_get_node(&iter);
 	if (node)
 		inode = caa_container_of(node, struct inode, node);
-	rcu_read_unlock();
+	rcu_reader_unlock();
 	if (inode)
 		remove_locked(table, inode);
 	mutex_unlock(&table->lock);
@@ -421,7 +425,7 @@ void inode_table_deinit(struct mount *mount)
 	while ((inode = take_any(table))) {
 		free_content(atomic_load(&inode->pages), atomic_load(&inode->backing_file),
 			     is_unlinked(inode));
-		call_rcu(&inode->rcu, free_inode_rcu);
+		rcu_call_later(&inode->rcu, free_inode_rcu);
 	}
 	rcu_barrier();
 	cds_lfht_destroy(table->inodes, NULL);
@@ -436,9 +440,10 @@ int inode_for_each(struct mount *mount, int (*visit)(struct mount *, struct inod
 	struct inode *inode;
 	int ret = 0;
 
-	rcu_read_lock();
+	rcu_reader_lock();
 	cds_lfht_for_each(mount->inodes.inodes, &iter, node)
 	{
+		rcu_order_after();
 		inode = caa_container_of(node, struct inode, node);
 		if (!atomic_load(&inode->pages))
 			continue;
@@ -446,6 +451,6 @@ int inode_for_each(struct mount *mount, int (*visit)(struct mount *, struct inod
 		if (ret)
 			break;
 	}
-	rcu_read_unlock();
+	rcu_reader_unlock();
 	return ret;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "fs/mount.h"
+#include "fs/rcu.h"
 
 #define STAT_BLOCK_SIZE 512 /* of st_blocks, whatever st_blksize */
 
@@ -24,11 +25,11 @@ int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
 	st.st_ino = inode_node_id(mount, inode);
 	if (S_ISREG(inode->type)) {
 		/* FUSE's lookups do not keep the pages: inode_drop_unlinked(). */
-		rcu_read_lock();
+		rcu_reader_lock();
 		pages = atomic_load(&inode->pages);
 		if (pages)
 			page_space_read(pages, &counts);
-		rcu_read_unlock();
+		rcu_reader_unlock();
 		st.st_blksize = mount->backing->page_size;
 		st.st_blocks =
 			counts.instantiated * (mount->backing->page_size / STAT_BLOCK_SIZE);

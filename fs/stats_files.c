@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fs/rcu.h"
 #include "fs/stats_text.h"
 
 struct path_node {
@@ -109,9 +110,9 @@ static void visit_file(struct walk *walk, const char *dir, const char *name,
 	if (st->st_nlink > 1 && !note_linked(walk, st->st_ino))
 		return;
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	rcu_read_lock();
+	rcu_reader_lock();
 	print_file(walk->mount, walk->out, st, inode_lookup(walk->mount, st->st_ino), path);
-	rcu_read_unlock();
+	rcu_reader_unlock();
 }
 
 /* A directory that has gone, or is too deep for a path, has nothing to show. */
