@@ -179,16 +179,26 @@ void files_release(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi
 	fuse_reply_err(req, 0);
 }
 
+/* From a copy: once the kernel has the reply, another thread may release the handle. */
 static void read_stats(fuse_req_t req, const struct stats_handle *handle, size_t size,
 		       off_t offset)
 {
+	char *copy;
+
 	if (offset < 0 || (size_t)offset >= handle->len) {
 		fuse_reply_buf(req, NULL, 0);
 		return;
 	}
 	if (size > handle->len - offset)
 		size = handle->len - offset;
-	fuse_reply_buf(req, handle->text + offset, size);
+	copy = malloc(size ? size : 1);
+	if (!copy) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	memcpy(copy, handle->text + offset, size);
+	fuse_reply_buf(req, copy, size);
+	free(copy);
 }
 
 void files_read(fuse_req_t req, fuse_ino_t node_id, size_t size, off_t offset,
