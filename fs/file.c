@@ -127,14 +127,10 @@ ssize_t file_read(struct mount *mount, struct inode *inode, void *buf, size_t le
 
 	if (offset < 0)
 		return -EINVAL;
-	r = inode_pages(mount, inode, &pages);
-	if (r < 0)
-		return r;
 	rwsem_read_lock(&inode->lock);
 	size = file_size(inode);
-	if (offset >= size)
-		r = size < 0 ? size : 0;
-	else
+	r = size < 0 ? size : inode_pages(mount, inode, &pages);
+	if (r == 0 && offset < size)
 		r = pages->file->backing->ops->read(
 			pages->file, buf,
 			len < (size_t)(size - offset) ? len : (size_t)(size - offset), offset);
@@ -198,14 +194,14 @@ ssize_t file_write(struct mount *mount, struct inode *inode, const void *buf, si
 		return -EINVAL;
 	if (offset > SIZE_MAX_BYTES || len > SIZE_MAX_BYTES - (size_t)offset)
 		return -EFBIG;
-	n = inode_pages(mount, inode, &pages);
-	if (n < 0 || len == 0)
-		return n;
 	rwsem_write_lock(&inode->lock);
 	size = file_size(inode);
-	if (size < 0) {
-		n = size;
-	} else if (append || offset + (off_t)len > size) {
+	n = size < 0 ? size : inode_pages(mount, inode, &pages);
+	if (n < 0 || len == 0) {
+		rwsem_write_unlock(&inode->lock);
+		return n;
+	}
+	if (append || offset + (off_t)len > size) {
 		n = extend_locked(mount, inode, pages, buf, len, append ? size : offset, size);
 	} else {
 		/* The size cannot change while the lock is held for reading. */
@@ -327,12 +323,12 @@ off_t file_seek(struct mount *mount, struct inode *inode, off_t offset, int when
 
 	if (whence != SEEK_DATA && whence != SEEK_HOLE)
 		return -EINVAL;
-	r = inode_pages(mount, inode, &pages);
-	if (r < 0)
-		return r;
 	rwsem_read_lock(&inode->lock);
 	size = file_size(inode);
+	r = inode_pages(mount, inode, &pages);
 	rwsem_read_unlock(&inode->lock);
+	if (r < 0)
+		return r;
 	if (offset < 0 || offset >= size)
 		return -ENXIO;
 	if (whence == SEEK_DATA)
@@ -358,13 +354,15 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 
 	if (offset < 0 || len <= 0 || offset > SIZE_MAX_BYTES || len > SIZE_MAX_BYTES - offset)
 		return -EINVAL;
-	r = inode_pages(mount, inode, &pages);
-	if (r < 0)
-		return r;
 	from = offset / page_size;
 	to = mount_bytes_to_pages(mount, offset + len);
-	region_map_init(&added, pages->lock);
 	rwsem_read_lock(&inode->lock);
+	r = inode_pages(mount, inode, &pages);
+	if (r < 0) {
+		rwsem_read_unlock(&inode->lock);
+		return r;
+	}
+	region_map_init(&added, pages->lock);
 	nr = page_reserve(pages, from, to, &added);
 	if (nr >= 0) {
 		r = pages->file->backing->ops->reserve(pages->file, from, to);

@@ -25,7 +25,9 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 	struct page_space *pages;
 	int r;
 
+	rwsem_read_lock(&inode->lock);
 	r = inode_pages(mount, inode, &pages);
+	rwsem_read_unlock(&inode->lock);
 	if (r < 0)
 		return r;
 	if (getrandom(mapping->key, sizeof(mapping->key), 0) != sizeof(mapping->key))
