@@ -22,6 +22,8 @@ int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pag
 	assert(nr_nodes > 0 && nr_nodes <= POOL_MAX_NODES);
 	for (int node = 0; node < nr_nodes; node++)
 		set_aside += node_pages[node];
+	if (max != SUBPOOL_NO_LIMIT && max < set_aside)
+		return -EINVAL;
 	r = fault_mutex_table_init(&core->faults, nr_fault_mutexes, FAULT_HASH_JHASH2);
 	if (r < 0)
 		return r;
