@@ -119,6 +119,7 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	space->key_offset = key_offset;
 	space->nr_nodes = nr_nodes;
 	space->nr_pages = nr_pages;
+	space->nr_populating = 0;
 	rwsem_init(&space->own_lock, LOCK_RANK_REGION_MAP);
 	space->lock = core->region_lock_global ? &core->region_lock : &space->own_lock;
 	region_map_init(&space->resv, space->lock);

@@ -114,6 +114,7 @@ void page_space_read(struct page_space *space, struct page_space_counts *ret_cou
 	}
 	ret_counts->resv =
 		region_map_count_locked(&space->resv, 0, REGION_END) - ret_counts->instantiated;
+	ret_counts->populating = space->nr_populating;
 	rwsem_read_unlock(space->lock);
 }
 
