@@ -43,7 +43,7 @@ bool page_next_reserved_locked(const struct page_space *space, int64_t from, int
 	struct region resv, inst;
 
 restart:
-	if (!region_map_next_locked(&space->resv, from, &resv) || resv.from >= to)
+	if (from >= to || !region_map_next_locked(&space->resv, from, &resv) || resv.from >= to)
 		return false;
 	if (resv.from < from)
 		resv.from = from;
