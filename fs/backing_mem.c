@@ -67,11 +67,12 @@ static void mem_file_close(struct backing_file *file, bool remove)
 
 static int mem_resize(struct backing_file *file, int64_t nr_pages)
 {
+	int64_t old;
+
 	if (nr_pages > MEM_MAX_PAGES)
 		return -EFBIG;
-	mem_punch(file, nr_pages, to_file(file)->nr_pages);
-	to_file(file)->nr_pages = nr_pages;
-	return 0;
+	old = atomic_exchange(&to_file(file)->nr_pages, nr_pages);
+	return mem_punch(file, nr_pages, old);
 }
 
 static int mem_reserve(struct backing_file *file, int64_t from, int64_t to)

@@ -22,6 +22,8 @@ int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pag
 	assert(nr_nodes > 0 && nr_nodes <= POOL_MAX_NODES);
 	for (int node = 0; node < nr_nodes; node++)
 		set_aside += node_pages[node];
+	if (max != SUBPOOL_NO_LIMIT && max < set_aside)
+		return -EINVAL;
 	r = fault_mutex_table_init(&core->faults, nr_fault_mutexes, FAULT_HASH_JHASH2);
 	if (r < 0)
 		return r;
@@ -117,6 +119,8 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	space->key_offset = key_offset;
 	space->nr_nodes = nr_nodes;
 	space->nr_pages = nr_pages;
+	space->nr_populating = 0;
+	space->entries = NULL;
 	rwsem_init(&space->own_lock, LOCK_RANK_REGION_MAP);
 	space->lock = core->region_lock_global ? &core->region_lock : &space->own_lock;
 	region_map_init(&space->resv, space->lock);
@@ -146,6 +150,24 @@ static struct fault_key page_key(const struct page_space *space, int64_t idx)
 	return (struct fault_key){space->object, (uint64_t)(idx + space->key_offset)};
 }
 
+/* A page that is entered and being populated. */
+struct page_entry {
+	int64_t idx;
+	int node;
+	enum pool_source source;
+	bool reserved; /* space->lock; a reservation stays if it cannot be populated */
+	struct page_entry *next; /* space->lock */
+};
+
+/* Whoever reserves [from, to) counts on the pages that are there; some may not come. */
+static void reserve_entries_locked(struct page_space *space, int64_t from, int64_t to)
+{
+	for (struct page_entry *entry = space->entries; entry; entry = entry->next) {
+		if (entry->idx >= from && entry->idx < to)
+			entry->reserved = true;
+	}
+}
+
 /* Enter [from, to) into resv, and what is new of it into @added, with @changes for each gap. */
 static int64_t reserve_locked(struct page_space *space, struct region_change *change,
 			      struct region_map *added, struct region_change *changes)
@@ -155,11 +177,12 @@ static int64_t reserve_locked(struct page_space *space, struct region_change *ch
 		     region_map_count_locked(&space->resv, change->from, change->to);
 	int r;
 
-	if (nr == 0)
-		return 0;
-	r = subpool_reserve(&space->core->subpool, nr);
+	r = nr > 0 ? subpool_reserve(&space->core->subpool, nr) : 0;
 	if (r < 0)
 		return r;
+	reserve_entries_locked(space, change->from, change->to);
+	if (nr == 0)
+		return 0;
 	while (added && page_next_gap_locked(space, gap.to, change->to, &gap)) {
 		change_set(changes, gap.from, gap.to);
 		region_map_commit_locked(added, changes++);
@@ -304,47 +327,70 @@ static void page_change_free(struct page_change *change)
 	region_change_free(&change->inst);
 }
 
-/* Under the fault mutex of @idx: enter it and take its page. Returns the node or -errno. */
-static int enter_page(struct page_space *space, int64_t idx, int node,
-		      struct page_change *change, enum pool_source *ret_source,
-		      bool *ret_was_reserved)
+/* Under the fault mutex of the page: enter it and take its page. 0 or -errno. */
+static int enter_page(struct page_space *space, struct page_entry *entry, int node,
+		      struct page_change *change)
 {
+	int r = -ERANGE;
+
 	rwsem_write_lock(space->lock);
-	if (idx >= space->nr_pages)
-		node = -ERANGE;
-	else
-		node = take_locked(space, idx, node, &change->resv, &change->inst, ret_source,
-				   ret_was_reserved);
-	space->nr_populating += node >= 0;
+	if (entry->idx < space->nr_pages)
+		r = take_locked(space, entry->idx, node, &change->resv, &change->inst,
+				&entry->source, &entry->reserved);
+	if (r >= 0) {
+		entry->node = r;
+		entry->next = space->entries;
+		space->entries = entry;
+		space->nr_populating++;
+	}
 	rwsem_write_unlock(space->lock);
-	return node;
+	return r < 0 ? r : 0;
+}
+
+static void leave_locked(struct page_space *space, const struct page_entry *entry)
+{
+	struct page_entry **link = &space->entries;
+
+	while (*link != entry)
+		link = &(*link)->next;
+	*link = entry->next;
+	space->nr_populating--;
+}
+
+/* page_forget() may have uncounted a page that was entered when it had waited for others. */
+static bool is_entered_locked(const struct page_space *space, const struct page_entry *entry)
+{
+	return page_inst_node_locked(space, entry->idx) == entry->node;
 }
 
 /* Undo enter_page() for a page that could not be populated. */
-static void untake_page(struct page_space *space, int node, enum pool_source source,
-			bool was_reserved, struct page_change *change)
+static void untake_page(struct page_space *space, const struct page_entry *entry,
+			struct page_change *change)
 {
 	rwsem_write_lock(space->lock);
-	space->nr_populating--;
-	if (was_reserved) {
-		give_locked(space, node, true, &change->resv, &change->inst);
+	leave_locked(space, entry);
+	if (!is_entered_locked(space, entry)) {
+		/* It was given back already. */
+	} else if (entry->reserved) {
+		give_locked(space, entry->node, true, &change->resv, &change->inst);
 	} else {
-		region_map_delete_locked(&space->inst[node], &change->inst);
+		region_map_delete_locked(&space->inst[entry->node], &change->inst);
 		region_map_delete_locked(&space->resv, &change->resv);
-		subpool_untake_page(&space->core->subpool, node, source);
+		subpool_untake_page(&space->core->subpool, entry->node, entry->source);
 	}
 	rwsem_write_unlock(space->lock);
 }
 
 /* The page is there; the backing may have put it on another node than it was taken from. */
-static void finish_page(struct page_space *space, int from, int to, struct page_change *change)
+static void finish_page(struct page_space *space, const struct page_entry *entry, int node,
+			struct page_change *change)
 {
 	rwsem_write_lock(space->lock);
-	space->nr_populating--;
-	if (from != to) {
-		region_map_delete_locked(&space->inst[from], &change->resv);
-		region_map_commit_locked(&space->inst[to], &change->inst);
-		pool_move_page(&space->core->pool, from, to);
+	leave_locked(space, entry);
+	if (node != entry->node && is_entered_locked(space, entry)) {
+		region_map_delete_locked(&space->inst[entry->node], &change->resv);
+		region_map_commit_locked(&space->inst[node], &change->inst);
+		pool_move_page(&space->core->pool, entry->node, node);
 	}
 	rwsem_write_unlock(space->lock);
 }
@@ -366,8 +412,7 @@ static enum page_outcome page_outcome(enum pool_source source)
 static int instantiate_page(struct page_space *space, int64_t idx, int node)
 {
 	struct page_change enter, undo; /* undoing must not need memory */
-	enum pool_source source;
-	bool was_reserved;
+	struct page_entry entry = {.idx = idx};
 	int r;
 
 	r = page_change_init(&enter, idx);
@@ -376,17 +421,16 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node)
 	r = page_change_init(&undo, idx);
 	if (r < 0)
 		goto out_enter;
-	r = enter_page(space, idx, node, &enter, &source, &was_reserved);
+	r = enter_page(space, &entry, node, &enter);
 	if (r < 0)
 		goto out_undo;
-	node = r;
-	r = space->file->backing->ops->populate(space->file, idx, node);
+	r = space->file->backing->ops->populate(space->file, idx, entry.node);
 	if (r < 0) {
-		untake_page(space, node, source, was_reserved, &undo);
+		untake_page(space, &entry, &undo);
 		goto out_undo;
 	}
-	finish_page(space, node, r, &undo);
-	r = page_outcome(source);
+	finish_page(space, &entry, r, &undo);
+	r = page_outcome(entry.source);
 out_undo:
 	page_change_free(&undo);
 out_enter:
@@ -534,7 +578,8 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 		return r;
 	rwsem_write_lock(space->lock);
 	node = page_inst_node_locked(space, idx);
-	if (present == (node >= 0)) {
+	/* Behind the end it was there before a truncation, and is not any more. */
+	if (present == (node >= 0) || (present && idx >= space->nr_pages)) {
 		r = 0;
 	} else if (present) {
 		node = take_locked(space, idx, POOL_ANY_NODE, &change.resv, &change.inst,

@@ -39,6 +39,8 @@ struct page_core {
 	struct rwsem region_lock; /* the one for all, if so */
 };
 
+struct page_entry;
+
 struct page_space {
 	struct page_core *core;    /* set at init */
 	struct backing_file *file; /* set at init; not owned */
@@ -51,6 +53,7 @@ struct page_space {
 	struct region_map *inst;             /* lock; one per node */
 	int64_t nr_pages;                    /* lock; nothing is instantiated from here on */
 	int64_t nr_populating;               /* lock */
+	struct page_entry *entries;          /* lock; those being populated */
 	struct region_change *final_changes; /* set at init, so that the end needs no memory */
 };
 
@@ -86,7 +89,8 @@ void page_space_deinit(struct page_space *space);
 
 /*
  * Reserve what of [from, to) is neither reserved nor instantiated. Returns the number of pages
- * newly reserved; -ENOMEM with nothing changed. @ret_added (may be NULL) is a map of the
+ * newly reserved; -ENOMEM with nothing changed. A page that is being populated, and in the end
+ * cannot be, is a reserved one then. @ret_added (may be NULL) is a map of the
  * caller's, with the same lock, into which the new ranges are added for a later
  * page_unreserve_map(). Follows hugetlb_reserve_pages().
  */

@@ -43,7 +43,7 @@ bool page_next_reserved_locked(const struct page_space *space, int64_t from, int
 	struct region resv, inst;
 
 restart:
-	if (!region_map_next_locked(&space->resv, from, &resv) || resv.from >= to)
+	if (from >= to || !region_map_next_locked(&space->resv, from, &resv) || resv.from >= to)
 		return false;
 	if (resv.from < from)
 		resv.from = from;
@@ -114,6 +114,7 @@ void page_space_read(struct page_space *space, struct page_space_counts *ret_cou
 	}
 	ret_counts->resv =
 		region_map_count_locked(&space->resv, 0, REGION_END) - ret_counts->instantiated;
+	ret_counts->populating = space->nr_populating;
 	rwsem_read_unlock(space->lock);
 }
 
