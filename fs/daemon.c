@@ -155,6 +155,8 @@ static int start_services(struct daemon *daemon)
 	snprintf(path, sizeof(path), RUN_DIR "/.%016lx.sock", (unsigned long)number);
 	r = fault_service_new(mount, mount->options->fault_threads, &mount->fault_service);
 	if (r == 0)
+		r = run_dir_note_socket(mount->state_fd, path);
+	if (r == 0)
 		r = control_new(mount, path, &mount->control);
 	return r;
 }

@@ -214,6 +214,40 @@ static void explain_shortage(const struct kernel_pool_loan *got, int64_t existin
 		 pages, got->page_size >> 10, total, existing, nodes);
 }
 
+/* What memory would be there for, in pages; an estimate of the kernel's. */
+static int64_t available_pages(uint64_t page_size)
+{
+	char line[128];
+	uint64_t kb = UINT64_MAX;
+	FILE *file = fopen("/proc/meminfo", "re");
+
+	while (file && fgets(line, sizeof(line), file) &&
+	       sscanf(line, "MemAvailable: %" SCNu64, &kb) != 1)
+		;
+	if (file)
+		fclose(file);
+	return (int64_t)(kb / (page_size >> 10));
+}
+
+/*
+ * Do not even try what there is no memory for: while the kernel gathers the pages, nobody else
+ * would get any.
+ */
+static int check_available(uint64_t page_size, int64_t missing, int64_t existing, char *error,
+			   size_t error_size)
+{
+	int64_t available = available_pages(page_size);
+
+	if (missing <= available)
+		return 0;
+	snprintf(error, error_size,
+		 "%" PRId64 " huge pages of %" PRIu64 " kB are needed, %" PRId64
+		 " are free in the kernel's pool, and there is memory for %" PRId64
+		 " more; ask for a smaller size, or free memory and try again",
+		 missing + existing, page_size >> 10, existing, available);
+	return -ENOMEM;
+}
+
 /* On which nodes @pages of those that are free now are. */
 static void place_pages(const struct pool_counts *counts, int64_t pages,
 			int64_t *ret_node_pages)
@@ -239,6 +273,9 @@ static int borrow_locked(struct kernel_pool_loan *loan, int64_t pages, int64_t o
 		return r;
 	existing = counts.free - counts.resv;
 	missing = pages > existing ? pages - existing : 0;
+	r = check_available(loan->page_size, missing, existing, error, error_size);
+	if (r < 0)
+		return r;
 	for (int node = 0; node < loan->nr_nodes && missing > 0; node++) {
 		got = add_to_node(loan->page_size, loan->nr_nodes, node,
 				  missing / (loan->nr_nodes - node));

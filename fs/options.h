@@ -45,7 +45,7 @@ struct mount_options {
 	bool ro, nosuid, nodev, noexec, noatime, allow_other;
 	char *fsname; /* the source field of /proc/mounts; owned, may be NULL */
 
-	uint32_t given; /* private: a bit for what was parsed, so that a repetition is noticed */
+	uint32_t given; /* private: a bit for each option seen, to notice repetitions */
 };
 
 void options_init(struct mount_options *options);

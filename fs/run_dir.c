@@ -83,14 +83,16 @@ static void explain_existing(const char *path, const char *mountpoint, char *err
 
 	if (fd >= 0)
 		close(fd);
-	if (pid)
-		snprintf(error, error_size,
-			 "%s: hugefuse is mounted there already (process %d)", mountpoint, pid);
+	if (fd == -EBUSY)
+		snprintf(error, error_size, "hugefuse is just being mounted there");
+	else if (pid)
+		snprintf(error, error_size, "hugefuse is mounted there already (process %d)",
+			 pid);
 	else
 		snprintf(error, error_size,
-			 "%s: a daemon that died has left pages and files in %s; run 'hugefuse "
+			 "a daemon that died has left pages and files in %s; run 'hugefuse "
 			 "umount %s' to give them back",
-			 mountpoint, path, mountpoint);
+			 path, mountpoint);
 }
 
 static int fill_run_dir(const char *path, int *ret_state_fd)
@@ -171,12 +173,32 @@ void run_dir_unmount(const char *path)
 	}
 }
 
+int run_dir_note_socket(int state_fd, const char *socket_path)
+{
+	return symlinkat(socket_path, state_fd, "socket") < 0 ? -errno : 0;
+}
+
+/* The daemon removes its socket itself, unless it was killed. */
+static void remove_socket(int state_fd)
+{
+	char socket_path[PATH_MAX];
+	ssize_t len = readlinkat(state_fd, "socket", socket_path, sizeof(socket_path) - 1);
+
+	if (len < 0)
+		return;
+	socket_path[len] = '\0';
+	unlink(socket_path);
+	unlinkat(state_fd, "socket", 0);
+}
+
 void run_dir_remove(const char *path, int state_fd)
 {
 	static const char *const files[] = {"kernel-pool", "pid"};
 	static const char *const dirs[] = {"data", "names", "state"};
 	char name[PATH_MAX];
 
+	if (state_fd >= 0)
+		remove_socket(state_fd);
 	for (int i = 0; i < 2 && state_fd >= 0; i++)
 		unlinkat(state_fd, files[i], 0);
 	for (int i = 0; i < 3; i++) {

@@ -28,6 +28,9 @@ int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, ch
  */
 int run_dir_mount(const char *path, const char *name, const char *type, const char *data,
 		  char *error, size_t error_size);
+/* Write down the socket at @socket_path, which run_dir_remove() removes if it is still there.
+ */
+int run_dir_note_socket(int state_fd, const char *socket_path);
 /* Unmount names/ and data/, lazily where processes still have pages mapped. */
 void run_dir_unmount(const char *path);
 /* Remove it all and close @state_fd. */

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What libhugefuse and the daemon say to each other: ioctls on a file of the mount, and messages
- * on the control socket (SOCK_SEQPACKET, one message a packet). All numbers in host byte order:
- * both are on one machine. Reserved fields are zero. Sizes are asserted.
+ * What libhugefuse and the daemon say to each other: ioctls on a file of the mount, and
+ * messages on the control socket (SOCK_SEQPACKET, one message a packet). All numbers in host
+ * byte order: both are on one machine. Reserved fields are zero. Sizes are asserted.
  *
  * To map, a client
  *
- *	1. asks by HUGEFUSE_IOC_MAP on the open file. The daemon checks access and length, reserves,
- *	   and answers a token that is good once, for this process, for a few seconds;
- *	2. sends the token with HUGEFUSE_MSG_ATTACH. The answer carries a descriptor of the pages, open in
- *	   the access mode of the file;
- *	3. maps the descriptor, registers its userfaultfds over the mapping and hands them over with
- *	   HUGEFUSE_MSG_REGISTER.
+ *	1. asks by HUGEFUSE_IOC_MAP on the open file. The daemon checks access and length,
+ *	   reserves, and answers a token that is good once, for this process, for a few
+ *	   seconds;
+ *	2. sends the token with HUGEFUSE_MSG_ATTACH. The answer carries a descriptor of the
+ *	   pages, open in the access mode of the file;
+ *	3. maps the descriptor, registers its userfaultfds over the mapping and hands them
+ *	   over with HUGEFUSE_MSG_REGISTER.
  */
 #pragma once
 
@@ -20,7 +21,7 @@
 
 #define HUGEFUSE_PROTOCOL_VERSION 1
 
-#define HUGEFUSE_MAX_SHARDS 16 /* userfaultfds of one mapping */
+#define HUGEFUSE_MAX_SHARDS      16 /* userfaultfds of one mapping */
 #define HUGEFUSE_SOCKET_PATH_MAX 96
 
 /* How a range is mapped. */
@@ -31,7 +32,7 @@
 struct hugefuse_ioc_map {
 	/* in */
 	uint32_t version;
-	uint32_t flags; /* HUGEFUSE_MAP_* */
+	uint32_t flags;  /* HUGEFUSE_MAP_* */
 	uint64_t offset; /* bytes, a multiple of the page size */
 	uint64_t length; /* bytes; rounded up to pages */
 	/* out */
@@ -51,10 +52,10 @@ _Static_assert(sizeof(struct hugefuse_ioc_reserve) == 24, "ABI");
 
 struct hugefuse_ioc_query {
 	uint64_t page_size;
-	uint64_t size;                                     /* of the file, bytes */
-	uint64_t file_reserved, file_instantiated;         /* pages */
+	uint64_t size;                                               /* of the file, bytes */
+	uint64_t file_reserved, file_instantiated;                   /* pages */
 	uint64_t pool_total, pool_free, pool_reserved, pool_surplus; /* pages */
-	uint64_t mappings;                                 /* of the file, by all processes */
+	uint64_t mappings; /* of the file, by all processes */
 	uint64_t reserved[3];
 };
 _Static_assert(sizeof(struct hugefuse_ioc_query) == 96, "ABI");
@@ -68,16 +69,16 @@ enum hugefuse_msg_type {
 	HUGEFUSE_MSG_REGISTER,   /* mapping id, address, userfaultfds -> */
 	HUGEFUSE_MSG_UNMAP,      /* mapping id, range: it has been unmapped */
 	HUGEFUSE_MSG_POPULATE,   /* mapping id, range: instantiate it now */
-	HUGEFUSE_MSG_FORK,       /* the parent's mapping id and key -> a mapping id of one's own */
+	HUGEFUSE_MSG_FORK, /* the parent's mapping id and key -> a mapping id of one's own */
 };
 
 struct hugefuse_msg {
 	uint32_t type;
-	uint32_t nr_shards; /* REGISTER: descriptors that come with it */
-	uint64_t mapping;   /* id; FORK: the parent's */
-	uint64_t key[2];    /* ATTACH: the token; FORK: the parent's mapping's key */
-	uint64_t address;   /* bytes */
-	uint64_t length;    /* bytes */
+	uint32_t nr_shards;    /* REGISTER: descriptors that come with it */
+	uint64_t mapping;      /* id; FORK: the parent's */
+	uint64_t key[2];       /* ATTACH: the token; FORK: the parent's mapping's key */
+	uint64_t address;      /* bytes */
+	uint64_t length;       /* bytes */
 	uint64_t shard_length; /* REGISTER: bytes that each descriptor but the last covers */
 	uint64_t offset;       /* FORK: in the file, bytes */
 };

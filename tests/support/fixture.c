@@ -185,7 +185,10 @@ void fixture_mount(struct fixture *fixture, const char *options)
 {
 	fixture->page_size = page_size_of(options);
 	fixture->before = kernel_counts_read(fixture->page_size);
-	strcpy(fixture->dir, "/tmp/hugefuse-test-XXXXXX");
+	/* tests/run takes down what it finds in its TMPDIR */
+	if (snprintf(fixture->dir, sizeof(fixture->dir), "%s/hugefuse-test-XXXXXX",
+		     getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp") >= (int)sizeof(fixture->dir))
+		fail_msg("TMPDIR is too long");
 	if (!mkdtemp(fixture->dir))
 		fail_msg("%s: %s", fixture->dir, strerror(errno));
 	snprintf(fixture->log, sizeof(fixture->log), "%s.log", fixture->dir);
