@@ -84,13 +84,13 @@ static void explain_existing(const char *path, const char *mountpoint, char *err
 	if (fd >= 0)
 		close(fd);
 	if (pid)
-		snprintf(error, error_size,
-			 "%s: hugefuse is mounted there already (process %d)", mountpoint, pid);
+		snprintf(error, error_size, "hugefuse is mounted there already (process %d)",
+			 pid);
 	else
 		snprintf(error, error_size,
-			 "%s: a daemon that died has left pages and files in %s; run 'hugefuse "
+			 "a daemon that died has left pages and files in %s; run 'hugefuse "
 			 "umount %s' to give them back",
-			 mountpoint, path, mountpoint);
+			 path, mountpoint);
 }
 
 static int fill_run_dir(const char *path, int *ret_state_fd)
