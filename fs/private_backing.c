@@ -18,6 +18,10 @@
 #include "fs/mapping.h"
 #include "fs/mount.h"
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 #define PAGEMAP_PRESENT   (1ULL << 63)
 #define PAGEMAP_FILE      (1ULL << 61)
 #define PAGEMAP_EXCLUSIVE (1ULL << 56)
@@ -39,6 +43,13 @@ static void *zeroes(uint64_t page_size)
 	if (addr == MAP_FAILED)
 		return NULL;
 	madvise(addr, page_size, MADV_NOHUGEPAGE);
+	/*
+	 * UFFDIO_COPY looks at the source without faulting first. If it is not mapped the
+	 * kernel gives the page that it took back, and, where the node has surplus pages, lets
+	 * it leave with the reservation still counted: somebody's reservation would have no
+	 * page.
+	 */
+	madvise(addr, page_size, MADV_POPULATE_READ);
 	if (!atomic_compare_exchange_strong(&source, &none, addr)) {
 		munmap(addr, page_size);
 		addr = none;

@@ -45,9 +45,9 @@ int snapshot_open(const char *mountpoint, struct snapshot_error *error)
 		return fd;
 	if (saved == ENOTCONN || saved == ECONNABORTED)
 		return snapshot_fail(error, -saved,
-				     "%s: its daemon has gone; 'hugefuse mount %s' takes it "
-				     "over with all its files, 'hugefuse umount %s' ends it",
-				     mountpoint, mountpoint, mountpoint);
+				     "%s: its daemon has gone; 'hugefuse umount %s' gives back "
+				     "what it had, and ends the mount with its files",
+				     mountpoint, mountpoint);
 	if ((saved == ENOENT || saved == ENOTDIR) && access(mountpoint, F_OK) == 0)
 		return snapshot_fail(
 			error, -saved,
