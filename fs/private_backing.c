@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Backing of a private mapping. The zeroes to copy come from a mapping of the kernel's zero
- * page, as large as one huge page but 4 KB of memory, which stays in the cache.
+ * page, as large as one huge page but 4 KB of memory, which stays in the cache. All of it is in
+ * the page table before it is used: where the kernel cannot copy at once, it frees the page that
+ * it has taken and forgets to give it back to the subpool of the private hugetlbfs (6.18), whose
+ * reservation is then never released.
  */
 #include "fs/private_backing.h"
 
@@ -39,6 +42,8 @@ static void *zeroes(uint64_t page_size)
 	if (addr == MAP_FAILED)
 		return NULL;
 	madvise(addr, page_size, MADV_NOHUGEPAGE);
+	for (uint64_t at = 0; at < page_size; at += 4096)
+		(void)*((volatile char *)addr + at);
 	if (!atomic_compare_exchange_strong(&source, &none, addr)) {
 		munmap(addr, page_size);
 		addr = none;
