@@ -21,6 +21,7 @@ struct client {
 	int pidfd;                /* set at init */
 	int socket;               /* open as long as the client lives */
 	bool connected;           /* the control thread; false once the client has closed it */
+	bool dropped;             /* the control thread; it is in no list any more */
 	char comm[16];            /* set at init */
 	_Atomic int pagemap_fd;   /* -1 until used */
 	struct client *next;      /* control->lock */

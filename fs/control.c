@@ -96,6 +96,7 @@ static void drop_client(struct control *control, struct client *client)
 	*link = client->next;
 	control->nr_clients--;
 	mutex_unlock(&control->lock);
+	client->dropped = true;
 	unwatch(control, client->pidfd);
 	if (client->connected)
 		unwatch(control, client->socket);
@@ -206,7 +207,8 @@ static void handle_event(struct control *control, uint64_t what, struct epoll_ev
 			drop_client(control, client);
 		else
 			handle_client(control, client);
-		if (client->nr_refs == 1)
+		/* Others may still hold it: what counts is that it is in no list any more. */
+		if (client->dropped)
 			forget_events(rest, nr, client);
 		client_put(client);
 	}
