@@ -306,6 +306,20 @@ static int hugetlb_punch(struct backing_file *backing_file, int64_t from, int64_
 	return 0;
 }
 
+/* Whether page @idx is in the window's page table, as it mostly is if it is there. */
+static bool is_in_window(struct hugetlb_file *file, int64_t idx)
+{
+	unsigned char residency = 0;
+	char *page;
+
+	rcu_read_lock();
+	page = window_page_rcu(file, idx);
+	if (page && mincore(page, 1, &residency) < 0)
+		residency = 0;
+	rcu_read_unlock();
+	return residency & 1;
+}
+
 /*
  * hugetlbfs has no SEEK_DATA. A mapping whose userfaultfd answers missing pages with SIGBUS
  * tells the two apart without allocating: populating it for reading works, or fails with
@@ -319,6 +333,8 @@ static int hugetlb_present(struct backing_file *backing_file, int64_t idx)
 	void *addr;
 	int r;
 
+	if (is_in_window(to_file(backing_file), idx))
+		return 1;
 	if (hugetlb->probe_uffd < 0)
 		return -EOPNOTSUPP;
 	addr = mmap(NULL, page_size, PROT_READ, MAP_SHARED | MAP_NORESERVE,

@@ -52,6 +52,8 @@ int client_new(pid_t pid, uid_t uid, int socket, struct client **ret_client)
 	client->nr_refs = 1;
 	mutex_init(&client->lock, LOCK_RANK_CLIENT);
 	read_comm(pid, client->comm);
+	/* Now: once the process's first thread has ended it shows nothing any more. */
+	client_pagemap(client);
 	*ret_client = client;
 	return 0;
 }

@@ -45,8 +45,13 @@ void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_c
 
 static int instantiate(struct mapping *mapping, int64_t idx)
 {
+	bool keep = mapping->flags & HUGEFUSE_MAP_PRIVATE && mapping_keeps_reservation(mapping);
 	int r = page_instantiate(mapping->space, idx, POOL_ANY_NODE);
 
+	/* It may have gone without a word (MADV_REMOVE); then waking would be in vain for ever.
+	 */
+	if (r == PAGE_PRESENT && page_reconcile(mapping->space, idx, keep) > 0)
+		r = page_instantiate(mapping->space, idx, POOL_ANY_NODE);
 	if (!reconcile_may_help(mapping->mount, r))
 		return r;
 	return page_instantiate(mapping->space, idx, POOL_ANY_NODE);

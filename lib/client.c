@@ -250,15 +250,44 @@ static void populate(const struct region *region, int prot, int flags)
 		prot & PROT_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 }
 
+/*
+ * What mmap(2) would refuse to do at a fixed address, it must refuse before anything is
+ * reserved. With MAP_FIXED_NOREPLACE the addresses are taken, to be replaced.
+ */
+static int claim_address(char *addr, size_t length, int *flags, int fd, size_t *ret_claimed)
+{
+	struct hugefuse_info info;
+
+	if (!(*flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)))
+		return 0;
+	if (hugefuse_query(fd, &info) < 0)
+		return -errno;
+	if ((uintptr_t)addr % info.page_size != 0)
+		return -EINVAL;
+	if (!(*flags & MAP_FIXED_NOREPLACE))
+		return 0;
+	length = round_up(length, info.page_size);
+	if (mmap(addr, length, PROT_NONE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+		 0) == MAP_FAILED)
+		return -errno;
+	*flags = (*flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED;
+	*ret_claimed = length;
+	return 0;
+}
+
 EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct hugefuse_ioc_map map;
 	struct region region = {0};
+	size_t claimed = 0;
 	int r;
 
 	pthread_once(&once, install_fork_handlers);
 	r = check_arguments(length, flags, offset);
+	if (r == 0)
+		r = claim_address(addr, length, &flags, fd, &claimed);
 	if (r == 0)
 		r = request_map(fd, length, prot, flags, offset, &map);
 	if (r < 0)
@@ -278,6 +307,8 @@ EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int f
 	return region.addr;
 
 out_error:
+	if (claimed > 0 && !region.addr)
+		munmap(addr, claimed);
 	errno = -r;
 	return MAP_FAILED;
 }
@@ -346,6 +377,9 @@ static int move_locked(struct region *region, char *from, size_t length, char *t
 		part = (size_t)(shard_end(region, from + done) - (from + done));
 		if (part > length - done)
 			part = length - done;
+		/* Advice of no consequence, but it makes a vm_area of its own: of a private
+		 * one that was moved in part the kernel (6.18) forgets all reservations. */
+		madvise(from + done, part, MADV_SEQUENTIAL);
 		if (mremap(from + done, part, part, MREMAP_MAYMOVE | MREMAP_FIXED, to + done) ==
 		    MAP_FAILED)
 			return -errno;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -39,6 +40,7 @@ static void skip_all(const char *why)
 void require_root(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	cmocka_set_test_filter(getenv("TEST_FILTER"));
 	if (geteuid() != 0)
 		skip_all("needs root");
 	if (access("/dev/fuse", R_OK | W_OK) < 0)
@@ -122,6 +124,18 @@ static bool is_mounted(const struct fixture *fixture)
 	struct statfs st;
 
 	return statfs(fixture->dir, &st) == 0 && st.f_type == FUSE_MAGIC;
+}
+
+void kernel_pool_set(unsigned long page_size, long nr)
+{
+	char path[128];
+	long got;
+
+	counter_path(path, sizeof(path), page_size, "nr_hugepages");
+	write_long(path, nr);
+	got = read_long(path);
+	if (got != nr)
+		fail_msg("%ld huge pages of %lu kB asked, %ld got", nr, page_size >> 10, got);
 }
 
 static uint64_t now_ms(void)
@@ -261,6 +275,20 @@ static bool machine_is_as_before(void *data)
 	return memcmp(&now, &fixture->before, sizeof(now)) == 0;
 }
 
+/* Leave as little as possible behind where unmounting has failed. */
+static void give_up(struct fixture *fixture)
+{
+	run_hugefuse("umount", "--force", fixture->dir, NULL);
+	if (fixture->daemon) {
+		kill(fixture->daemon, SIGKILL);
+		waitpid(fixture->daemon, NULL, 0);
+		fixture->daemon = 0;
+		run_hugefuse("umount", fixture->dir, NULL);
+	}
+	unlink(fixture->log);
+	rmdir(fixture->dir);
+}
+
 void fixture_umount(struct fixture *fixture)
 {
 	struct kernel_counts now;
@@ -269,15 +297,17 @@ void fixture_umount(struct fixture *fixture)
 	r = run_hugefuse("umount", fixture->dir, NULL);
 	if (r != 0) {
 		print_log(fixture);
+		give_up(fixture);
 		fail_msg("hugefuse umount ended with %d", r);
 	}
 	if (fixture->daemon) {
-		r = wait_child(fixture->daemon, 10000);
+		r = reap_child(fixture->daemon, 10000);
+		fixture->daemon = 0;
 		if (r != 0) {
 			print_log(fixture);
+			give_up(fixture);
 			fail_msg("the daemon ended with %d", r);
 		}
-		fixture->daemon = 0;
 	}
 	if (is_mounted(fixture))
 		fail_msg("%s is still mounted", fixture->dir);
@@ -324,6 +354,22 @@ long fixture_fault_stat(const struct fixture *fixture, const char *name)
 	if (value < 0)
 		fail_msg("%s: no line '%s'", path, name);
 	return value;
+}
+
+char *fixture_text(const struct fixture *fixture, const char *name)
+{
+	char path[PATH_MAX], *text = NULL;
+	size_t size = 0;
+	ssize_t len;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/.hugefuse/%s", fixture->dir, name);
+	file = fopen(path, "re");
+	len = file ? getdelim(&text, &size, '\0', file) : -1;
+	if (len < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	fclose(file);
+	return text;
 }
 
 const char *fixture_path(const struct fixture *fixture, const char *name)
@@ -398,27 +444,41 @@ pid_t start_child(int (*function)(void *data), void *data, uid_t uid)
 		fail_msg("fork: %s", strerror(errno));
 	if (child == 0) {
 		become(uid);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* A failed assertion must not go on with the parent's tests here. */
+		setenv("CMOCKA_TEST_ABORT", "1", 1);
+		signal(SIGABRT, SIG_DFL);
 		_exit(function(data));
 	}
 	return child;
 }
 
-int wait_child(pid_t child, int timeout_ms)
+int reap_child(pid_t child, int timeout_ms)
 {
 	struct pollfd poll_fd = {.events = POLLIN};
+	bool late;
 	int status;
 
 	poll_fd.fd = (int)syscall(SYS_pidfd_open, child, 0);
-	if (poll_fd.fd >= 0 && poll(&poll_fd, 1, timeout_ms) == 0) {
+	late = poll_fd.fd >= 0 && poll(&poll_fd, 1, timeout_ms) == 0;
+	if (late)
 		kill(child, SIGKILL);
-		waitpid(child, &status, 0);
-		fail_msg("process %d did not end in %d ms", child, timeout_ms);
-	}
 	if (poll_fd.fd >= 0)
 		close(poll_fd.fd);
 	if (waitpid(child, &status, 0) != child)
 		fail_msg("waitpid: %s", strerror(errno));
+	if (late)
+		return CHILD_TIMED_OUT;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+int wait_child(pid_t child, int timeout_ms)
+{
+	int r = reap_child(child, timeout_ms);
+
+	if (r == CHILD_TIMED_OUT)
+		fail_msg("process %d did not end in %d ms", child, timeout_ms);
+	return r;
 }
 
 int run_child(int (*function)(void *data), void *data, uid_t uid, int timeout_ms)

@@ -3,8 +3,9 @@
  * Fixture: a hugefuse mount of one's own in a directory of one's own, whose teardown asserts
  * that the daemon ended well, said nothing suspicious, and left the machine as it was.
  *
- * The program under test is $HUGEFUSE, or build/tools/hugefuse as meson knows it. Everything
- * fails the running cmocka test with a message that says what was expected.
+ * $TEST_FILTER ("punch*") chooses tests. The program under test is $HUGEFUSE, or
+ * build/tools/hugefuse as meson knows it. Everything fails the running cmocka test with a
+ * message that says what was expected.
  */
 #pragma once
 
@@ -42,6 +43,8 @@ void require_root(void);
 void require_pages(unsigned long page_size, long nr);
 
 struct kernel_counts kernel_counts_read(unsigned long page_size);
+/* Set nr_hugepages, and fail where it is not obeyed. */
+void kernel_pool_set(unsigned long page_size, long nr);
 
 /* Mount with @options ("size=64M,..."), waiting for it at most ten seconds. */
 void fixture_mount(struct fixture *fixture, const char *options);
@@ -55,6 +58,8 @@ int run_hugefuse(const char *argument, ...);
 
 /* A number from .hugefuse/hugepages-XkB/NAME of the mount. */
 long fixture_counter(const struct fixture *fixture, const char *name);
+/* All of .hugefuse/NAME, malloc()ed. */
+char *fixture_text(const struct fixture *fixture, const char *name);
 /* A value from .hugefuse/fault_stat, and a path on the mount ("dir/name", in a static buffer).
  */
 long fixture_fault_stat(const struct fixture *fixture, const char *name);
@@ -77,6 +82,9 @@ void fixture_expect_counter(const struct fixture *fixture, const char *name, lon
 int run_child(int (*function)(void *data), void *data, uid_t uid, int timeout_ms);
 pid_t start_child(int (*function)(void *data), void *data, uid_t uid);
 int wait_child(pid_t child, int timeout_ms);
+/* The same, but it is CHILD_TIMED_OUT where the child had to be killed. */
+int reap_child(pid_t child, int timeout_ms);
+#define CHILD_TIMED_OUT 2000
 
 /* Whether touching the byte at @addr raises SIGBUS. Thread-safe. */
 bool raises_sigbus(volatile char *addr, bool write);
