@@ -233,14 +233,38 @@ static int hugetlb_descriptor(struct backing_file *backing_file, int access_mode
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * ftruncate(2) would also drop all reservations behind the new end, of mappings that reach
+ * further: hugetlbfs_setattr() truncates on every change. Mapping for writing only moves the
+ * end.
+ */
+static int hugetlb_grow(struct hugetlb_file *file, int64_t nr_pages)
+{
+	uint64_t page_size = file->file.backing->page_size;
+	void *addr;
+
+	addr = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		    file->fd, (nr_pages - 1) * page_size);
+	if (addr == MAP_FAILED)
+		return -errno;
+	munmap(addr, page_size);
+	return 0;
+}
+
 static int hugetlb_resize(struct backing_file *backing_file, int64_t nr_pages)
 {
 	struct hugetlb_file *file = to_file(backing_file);
+	int r;
 
-	if (ftruncate(file->fd, nr_pages * backing_file->backing->page_size) < 0)
-		return -errno;
-	file->nr_pages = nr_pages;
-	return 0;
+	if (nr_pages > file->nr_pages)
+		r = hugetlb_grow(file, nr_pages);
+	else
+		r = ftruncate(file->fd, nr_pages * backing_file->backing->page_size) < 0
+			    ? -errno
+			    : 0;
+	if (r == 0)
+		file->nr_pages = nr_pages;
+	return r;
 }
 
 static int hugetlb_reserve(struct backing_file *backing_file, int64_t from, int64_t to)

@@ -161,9 +161,32 @@ static ssize_t write_pages(struct page_space *pages, const char *buf, size_t len
 	return done > 0 ? (ssize_t)done : r;
 }
 
-/* A write that makes the file longer; the inode's lock is held for writing. */
-static ssize_t extend_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
-			     const void *buf, size_t len, off_t offset, off_t size)
+/*
+ * Reserve the pages that a write of @len bytes needs, as many from the first on as are to be
+ * had. Returns the number of bytes that they hold, or -ENOSPC for none.
+ */
+static ssize_t reserve_write(struct mount *mount, struct page_space *pages, size_t len,
+			     off_t offset, struct region_map *added)
+{
+	off_t page_size = (off_t)pages->file->backing->page_size;
+	int64_t from = offset / page_size, to = mount_bytes_to_pages(mount, offset + (off_t)len);
+	int64_t idx = from, r = 0;
+	off_t room;
+
+	while (idx < to && r >= 0) {
+		r = page_reserve(pages, idx, idx + 1, added);
+		idx += r >= 0;
+	}
+	if (idx == from)
+		return r == -ENOMEM ? -ENOSPC : (ssize_t)r;
+	room = idx * page_size - offset;
+	return (off_t)len < room ? (ssize_t)len : (ssize_t)room;
+}
+
+/* Make the file longer and write; all pages are reserved. */
+static ssize_t extend_reserved(struct mount *mount, struct inode *inode,
+			       struct page_space *pages, const void *buf, size_t len,
+			       off_t offset, off_t size)
 {
 	off_t end = offset + (off_t)len;
 	ssize_t n;
@@ -181,6 +204,27 @@ static ssize_t extend_locked(struct mount *mount, struct inode *inode, struct pa
 	if (n < (ssize_t)len)
 		page_truncate(pages, mount_bytes_to_pages(mount, end > size ? end : size));
 	return r < 0 ? r : n;
+}
+
+/*
+ * A write that makes the file longer; the inode's lock is held for writing. What it needs is
+ * reserved before the end is moved: moving it back would take the reservations behind it away
+ * from mappings that reach further.
+ */
+static ssize_t extend_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
+			     const void *buf, size_t len, off_t offset, off_t size)
+{
+	struct region_map added;
+	ssize_t n;
+
+	region_map_init(&added, pages->lock);
+	n = reserve_write(mount, pages, len, offset, &added);
+	if (n > 0)
+		n = extend_reserved(mount, inode, pages, buf, (size_t)n, offset, size);
+	if (n < 0)
+		page_unreserve_map(pages, &added);
+	region_map_deinit(&added);
+	return n;
 }
 
 ssize_t file_write(struct mount *mount, struct inode *inode, const void *buf, size_t len,
@@ -245,10 +289,24 @@ static int zero_range(struct page_space *pages, off_t from, off_t to)
 	return r;
 }
 
-/* Instantiate [from, to): all is reserved before anything is taken, so that it fails as a
- * whole. */
-static int allocate_range(struct page_space *pages, int64_t from, int64_t to)
+static int instantiate_range(struct page_space *pages, int64_t from, int64_t to)
 {
+	int r = 0;
+
+	for (int64_t idx = from; idx < to && r >= 0; idx++)
+		r = page_instantiate(pages, idx, POOL_ANY_NODE);
+	return r < 0 ? r : 0;
+}
+
+/*
+ * Instantiate [offset, end), and let the file grow to @new_size. All is reserved before anything
+ * is taken or the end is moved, so that it fails as a whole.
+ */
+static int allocate_range(struct mount *mount, struct inode *inode, struct page_space *pages,
+			  off_t offset, off_t end, off_t size, off_t new_size)
+{
+	int64_t from = offset / (off_t)mount->backing->page_size;
+	int64_t to = mount_bytes_to_pages(mount, end);
 	struct region_map added;
 	int64_t r;
 
@@ -256,19 +314,23 @@ static int allocate_range(struct page_space *pages, int64_t from, int64_t to)
 	r = page_reserve(pages, from, to, &added);
 	if (r < 0)
 		return r == -ENOMEM ? -ENOSPC : (int)r;
-	for (int64_t idx = from; idx < to && r >= 0; idx++)
-		r = page_instantiate(pages, idx, POOL_ANY_NODE);
+	r = new_size > size ? resize_locked(mount, inode, size, new_size) : 0;
+	if (r == 0) {
+		r = instantiate_range(pages, from, to);
+		if (r < 0 && new_size > size)
+			resize_locked(mount, inode, new_size, size);
+	}
 	if (r < 0)
 		page_unreserve_map(pages, &added);
 	region_map_deinit(&added);
-	return (int)(r < 0 ? r : 0);
+	return (int)r;
 }
 
 static int fallocate_locked(struct mount *mount, struct inode *inode, int mode, off_t offset,
 			    off_t end)
 {
 	struct page_space *pages;
-	off_t size = file_size(inode), last;
+	off_t size = file_size(inode), new_size = size, last;
 	int r;
 
 	if (size < 0)
@@ -279,20 +341,14 @@ static int fallocate_locked(struct mount *mount, struct inode *inode, int mode, 
 	last = page_end(pages, size);
 	if (mode & FALLOC_FL_PUNCH_HOLE)
 		return offset < last ? punch_range(pages, offset, end < last ? end : last) : 0;
-	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE)) {
-		r = resize_locked(mount, inode, size, end);
-		if (r < 0)
-			return r;
-	} else if (end > last) {
+	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE))
+		new_size = end;
+	else if (end > last)
 		end = last; /* there are no pages behind the end to instantiate */
-	}
 	if (mode & FALLOC_FL_ZERO_RANGE)
-		r = zero_range(pages, offset, end);
+		r = zero_range(pages, offset, end < last ? end : last);
 	if (r == 0 && offset < end)
-		r = allocate_range(pages, offset / (off_t)mount->backing->page_size,
-				   mount_bytes_to_pages(mount, end));
-	if (r < 0 && file_size(inode) != size)
-		resize_locked(mount, inode, file_size(inode), size);
+		r = allocate_range(mount, inode, pages, offset, end, size, new_size);
 	return r;
 }
 

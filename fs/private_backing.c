@@ -2,6 +2,13 @@
 /*
  * Backing of a private mapping. The zeroes to copy come from a mapping of the kernel's zero
  * page, as large as one huge page but 4 KB of memory, which stays in the cache.
+ *
+ * All of that mapping is in the page table before the first copy. Were a page of the source
+ * missing there, the kernel would free the huge page that it has just taken, and, where min_size
+ * had paid for it and no mapping had reserved it, never uncharge the subpool (Linux 6.18,
+ * hugetlb_mfill_atomic_pte(): the page goes back with HPG_restore_reserve): the private
+ * hugetlbfs would keep its whole min_size after the last unmount, until the machine is booted
+ * again. The zero page is not reclaimed, so that what is there stays.
  */
 #include "fs/private_backing.h"
 

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The oracle: one random script on the model, on the kernel's hugetlbfs and on hugefuse. After
+ * every operation, when nothing is in flight, these have to agree:
+ *
+ *	results			model, hugetlbfs, hugefuse
+ *	the kernel's counters	model, under hugetlbfs, under hugefuse (less what was before)
+ *	hugefuse's counters	model
+ *	statfs(2)'s use		model, hugetlbfs, private hugetlbfs, hugefuse
+ *
+ * and now and then the texts in .hugefuse, with the sum of what its files and maps have. What the
+ * model knows of the kernel's ways, and what is left out, is in model.h.
+ *
+ * With ahead= pages are there sooner than the model thinks, so that what follows may differ:
+ * then hugefuse is compared with the kernel only.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "script.h"
+#include "target.h"
+#include "worker.h"
+
+#define DEFAULT_OPERATIONS 100000
+#define TEXTS_EVERY        100 /* operations */
+#define SETTLE_MS          3000
+#define HISTORY            40 /* operations that a failure prints */
+
+struct config {
+	const char *name;
+	long max, min;       /* pages */
+	const char *options; /* of hugefuse */
+	int share;           /* of all operations, per cent */
+	bool ahead;
+};
+
+static const struct config configs[] = {
+	{"size", 32, 32, "", 40, false},
+	{"min_size", 32, 12, "", 30, false},
+	{"one lock", 32, 20, "region_lock=global,fault_mutexes=1", 20, false},
+	{"ahead", 32, 20, "ahead=on", 10, true},
+};
+
+static uint64_t seed;
+static size_t nr_operations = DEFAULT_OPERATIONS;
+static size_t stop_at = SIZE_MAX;
+
+struct run {
+	const struct config *config;
+	struct script script;
+	struct target target;
+	struct worker_set workers;
+	struct step *trace; /* what hugetlbfs did, for comparison with hugefuse */
+};
+
+static struct run run;
+
+static void print_history(size_t index)
+{
+	print_error("%s, on %s:\n", run.config->name,
+		    run.target.is_kernel ? "hugetlbfs" : "hugefuse");
+	for (size_t i = index < HISTORY ? 0 : index - HISTORY; i <= index; i++)
+		script_print(stderr, &run.script, i);
+	print_error("again with: -s %" PRIu64 " -n %zu\n", seed, nr_operations);
+}
+
+static bool counts_equal(const struct counts *a, const struct counts *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static void fail_counts(size_t index, const char *what, const struct counts *is,
+			const struct counts *expected)
+{
+	print_history(index);
+	fail_msg("%s: nr %ld free %ld resv %ld surplus %ld used %ld, expected %ld %ld %ld %ld "
+		 "%ld",
+		 what, is->nr, is->free, is->resv, is->surplus, is->used, expected->nr,
+		 expected->free, expected->resv, expected->surplus, expected->used);
+}
+
+static void check_result(size_t index, const struct result *is)
+{
+	const struct result *expected = &run.script.steps[index].result;
+
+	if (is->error == expected->error && is->value == expected->value)
+		return;
+	print_history(index);
+	fail_msg("result %d value %" PRIu64 ", expected %d %" PRIu64, is->error, is->value,
+		 expected->error, expected->value);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/*
+ * Whether what @read says is settled: equal to @expected, which is right at once or when an end
+ * of a process or the release of a file has come through. Else the last value is in @ret_is.
+ */
+static bool settles(struct counts (*read)(const struct target *target),
+		    const struct counts *expected, struct counts *ret_is)
+{
+	const struct timespec tick = {.tv_nsec = 200000};
+	uint64_t until = 0;
+
+	for (;;) {
+		*ret_is = read(&run.target);
+		if (counts_equal(ret_is, expected))
+			return true;
+		if (until == 0)
+			until = now_ms() + SETTLE_MS;
+		else if (now_ms() > until)
+			return false;
+		nanosleep(&tick, NULL);
+	}
+}
+
+/* What hugefuse says against what the kernel says, where no model knows it. */
+static bool agree(struct counts *ret_hugefuse, struct counts *ret_kernel)
+{
+	*ret_kernel = target_kernel_counts(&run.target);
+	return settles(target_hugefuse_counts, ret_kernel, ret_hugefuse);
+}
+
+static void check_ahead(size_t index)
+{
+	struct counts hugefuse, kernel;
+
+	/* Populating ahead may go on between the two looks. */
+	for (int tries = 0; tries < 3; tries++) {
+		if (agree(&hugefuse, &kernel))
+			return;
+	}
+	fail_counts(index, "hugefuse against the kernel", &hugefuse, &kernel);
+}
+
+static void check_counts(size_t index)
+{
+	const struct counts *expected = &run.script.steps[index].counts;
+	bool last = index + 1 == run.script.nr;
+	struct counts is;
+
+	if (!settles(target_kernel_counts, expected, &is))
+		fail_counts(index, "the kernel", &is, expected);
+	if (run.target.is_kernel)
+		return;
+	if (!settles(target_hugefuse_counts, expected, &is))
+		fail_counts(index, "hugefuse", &is, expected);
+	if ((index % TEXTS_EVERY == 0 || last) &&
+	    !settles(target_text_counts, expected, &is))
+		fail_counts(index, ".hugefuse", &is, expected);
+}
+
+/* The trace on hugetlbfs against that on hugefuse. */
+static void check_trace(size_t index, const struct result *result)
+{
+	struct step *step = &run.trace[index];
+	struct counts counts = target_kernel_counts(&run.target);
+
+	if (run.target.is_kernel) {
+		step->result = *result;
+		step->counts = counts;
+		return;
+	}
+	if (!counts_equal(&counts, &step->counts))
+		fail_counts(index, "the kernel under hugefuse against hugetlbfs", &counts,
+			    &step->counts);
+	if (result->error != step->result.error || result->value != step->result.value) {
+		print_history(index);
+		fail_msg("hugefuse %d %" PRIu64 ", hugetlbfs %d %" PRIu64, result->error,
+			 result->value, step->result.error, step->result.value);
+	}
+}
+
+static void execute_step(size_t index)
+{
+	const struct step *step = &run.script.steps[index];
+	bool last = index + 1 == run.script.nr;
+	struct result result;
+
+	if (index == stop_at)
+		raise(SIGSTOP);
+	result = workers_execute(&run.workers, &step->op, &step->result);
+	if (run.config->ahead && !last) {
+		check_ahead(index);
+		return;
+	}
+	if (!run.config->ahead)
+		check_result(index, &result);
+	check_counts(index);
+	if (!run.config->ahead)
+		check_trace(index, &result);
+}
+
+static void execute_script(bool is_kernel)
+{
+	uint64_t start;
+
+	target_mount(&run.target, is_kernel, run.config->max, run.config->min,
+		     run.config->options);
+	workers_start(&run.workers, &run.target);
+	start = now_ms();
+	for (size_t i = 0; i < run.script.nr; i++)
+		execute_step(i);
+	printf("%s: %zu operations on %s in %.1f s, %.0f a second\n", run.config->name,
+	       run.script.nr, is_kernel ? "hugetlbfs" : "hugefuse",
+	       (double)(now_ms() - start) / 1000,
+	       (double)run.script.nr * 1000 / (double)(now_ms() - start + 1));
+	workers_stop(&run.workers);
+	target_umount(&run.target);
+}
+
+static void test_config(void **state)
+{
+	const struct config *config = *state;
+
+	run.config = config;
+	script_make(&run.script, seed, nr_operations * (size_t)config->share / 100, config->max,
+		    config->min);
+	run.trace = calloc(run.script.nr, sizeof(*run.trace));
+	assert_non_null(run.trace);
+	if (!config->ahead)
+		execute_script(true);
+	execute_script(false);
+}
+
+/* After a failure, too. */
+static int clean_up(void **state)
+{
+	workers_stop(&run.workers);
+	target_umount(&run.target);
+	script_free(&run.script);
+	free(run.trace);
+	memset(&run, 0, sizeof(run));
+	return 0;
+}
+
+static void usage(const char *program)
+{
+	fprintf(stderr, "usage: %s [-n OPERATIONS] [-s SEED] [-c CONFIGURATION]\n", program);
+	exit(2);
+}
+
+static void parse(int argc, char **argv, int *ret_only)
+{
+	const char *from_environment = getenv("TEST_SEED");
+	int option;
+
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = (uint64_t)time(NULL);
+	seed %= 1000000000;
+	if (from_environment && *from_environment)
+		seed = strtoull(from_environment, NULL, 0);
+	while ((option = getopt(argc, argv, "n:s:c:")) != -1) {
+		if (option == 'n')
+			nr_operations = strtoull(optarg, NULL, 0);
+		else if (option == 's')
+			seed = strtoull(optarg, NULL, 0);
+		else if (option == 'c')
+			*ret_only = atoi(optarg);
+		else
+			usage(argv[0]);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct CMUnitTest tests[sizeof(configs) / sizeof(configs[0])];
+	size_t nr = 0;
+	int only = -1;
+
+	parse(argc, argv, &only);
+	printf("seed %" PRIu64 ", %zu operations\n", seed, nr_operations);
+	require_root();
+	require_pages(PAGE_2M, 40);
+	for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+		if (only >= 0 && (size_t)only != i)
+			continue;
+		tests[nr++] = (struct CMUnitTest){configs[i].name, test_config, NULL, clean_up,
+						  (void *)&configs[i]};
+	}
+	return _cmocka_run_group_tests("random", tests, nr, NULL, NULL);
+}
