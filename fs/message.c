@@ -16,6 +16,7 @@
 
 #include "fs/control.h"
 #include "fs/fault_service.h"
+#include "fs/log.h"
 #include "fs/populate.h"
 
 struct received {
@@ -318,6 +319,9 @@ int message_receive(const struct message_context *context, struct client *client
 		r = -EPROTO;
 	if (r == 0)
 		r = handlers[type](context, client, &received);
+	if (r < 0 && r != -EAGAIN && r != -EPIPE)
+		log_debug(LOG_AREA_CONTROL, "process %d: message of type %u: %s", client->pid,
+			  type, strerror(-r));
 	for (uint32_t i = 0; i < received.nr_fds; i++)
 		close(received.fds[i]);
 	return r == -EAGAIN ? 0 : r;
