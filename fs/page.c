@@ -357,13 +357,21 @@ static void leave_locked(struct page_space *space, const struct page_entry *entr
 	space->nr_populating--;
 }
 
+/* page_forget() may have uncounted a page that was entered when it had waited for others. */
+static bool is_entered_locked(const struct page_space *space, const struct page_entry *entry)
+{
+	return page_inst_node_locked(space, entry->idx) == entry->node;
+}
+
 /* Undo enter_page() for a page that could not be populated. */
 static void untake_page(struct page_space *space, const struct page_entry *entry,
 			struct page_change *change)
 {
 	rwsem_write_lock(space->lock);
 	leave_locked(space, entry);
-	if (entry->reserved) {
+	if (!is_entered_locked(space, entry)) {
+		/* It was given back already. */
+	} else if (entry->reserved) {
 		give_locked(space, entry->node, true, &change->resv, &change->inst);
 	} else {
 		region_map_delete_locked(&space->inst[entry->node], &change->inst);
@@ -379,7 +387,7 @@ static void finish_page(struct page_space *space, const struct page_entry *entry
 {
 	rwsem_write_lock(space->lock);
 	leave_locked(space, entry);
-	if (node != entry->node) {
+	if (node != entry->node && is_entered_locked(space, entry)) {
 		region_map_delete_locked(&space->inst[entry->node], &change->resv);
 		region_map_commit_locked(&space->inst[node], &change->inst);
 		pool_move_page(&space->core->pool, entry->node, node);
