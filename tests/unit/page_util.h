@@ -35,9 +35,10 @@ struct page_test {
 	struct page_space space[NR_SPACES];
 	struct backing_file *file[NR_SPACES];
 
-	/* Hooks; all zeroes: none. They are called under the fault mutex of the page. */
+	/* Hooks; NULL and 0: none. Those of pages are called under the page's fault mutex. */
 	void (*before_populate)(struct page_test *test, int64_t idx);
 	void (*before_punch)(struct page_test *test, int64_t idx);
+	void (*before_resize)(struct page_test *test);                /* under no lock */
 	int populate_error, punch_error, resize_error, present_error; /* -errno or 0 */
 	int answer_node; /* populate on this node instead, if >= 0 */
 	void *data;      /* the hooks' own */
@@ -83,6 +84,8 @@ static inline int hook_resize(struct backing_file *file, int64_t nr_pages)
 {
 	struct page_test *test = test_of(file);
 
+	if (test->before_resize)
+		test->before_resize(test);
 	return test->resize_error ? test->resize_error : test->mem_ops->resize(file, nr_pages);
 }
 
@@ -110,6 +113,7 @@ static inline void page_test_init(struct page_test *test, const struct page_conf
 	test->ops.present = hook_present;
 	test->mem.backing.ops = &test->ops;
 	test->before_populate = test->before_punch = NULL;
+	test->before_resize = NULL;
 	test->populate_error = test->punch_error = 0;
 	test->resize_error = test->present_error = 0;
 	test->answer_node = -1;
