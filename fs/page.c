@@ -578,7 +578,8 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 		return r;
 	rwsem_write_lock(space->lock);
 	node = page_inst_node_locked(space, idx);
-	if (present == (node >= 0)) {
+	/* Behind the end it was there before a truncation, and is not any more. */
+	if (present == (node >= 0) || (present && idx >= space->nr_pages)) {
 		r = 0;
 	} else if (present) {
 		node = take_locked(space, idx, POOL_ANY_NODE, &change.resv, &change.inst,

@@ -38,6 +38,7 @@ struct page_test {
 	/* Hooks; NULL and 0: none. Those of pages are called under the page's fault mutex. */
 	void (*before_populate)(struct page_test *test, int64_t idx);
 	void (*before_punch)(struct page_test *test, int64_t idx);
+	void (*after_present)(struct page_test *test, int64_t idx);
 	void (*before_resize)(struct page_test *test);                /* under no lock */
 	int populate_error, punch_error, resize_error, present_error; /* -errno or 0 */
 	int answer_node; /* populate on this node instead, if >= 0 */
@@ -92,8 +93,11 @@ static inline int hook_resize(struct backing_file *file, int64_t nr_pages)
 static inline int hook_present(struct backing_file *file, int64_t idx)
 {
 	struct page_test *test = test_of(file);
+	int r = test->present_error ? test->present_error : test->mem_ops->present(file, idx);
 
-	return test->present_error ? test->present_error : test->mem_ops->present(file, idx);
+	if (test->after_present)
+		test->after_present(test, idx);
+	return r;
 }
 
 /* Space 0 is a file's, of SPACE_PAGES pages; space 1 is a private mapping's, which has no end.
@@ -113,6 +117,7 @@ static inline void page_test_init(struct page_test *test, const struct page_conf
 	test->ops.present = hook_present;
 	test->mem.backing.ops = &test->ops;
 	test->before_populate = test->before_punch = NULL;
+	test->after_present = NULL;
 	test->before_resize = NULL;
 	test->populate_error = test->punch_error = 0;
 	test->resize_error = test->present_error = 0;

@@ -418,6 +418,37 @@ static void test_forget_beside_populate(void **state)
 	check_forget_beside_populate(4);
 }
 
+static int64_t call_reconcile(struct page_test *test)
+{
+	return page_reconcile(&test->space[0], 5, true);
+}
+
+/*
+ *	A				B
+ *	reconciles page 5: it is
+ *	there, and not counted
+ *					truncates to 0: page 5 is not being
+ *					populated; frees and uncounts all
+ *	counts page 5
+ */
+static void test_truncate_beside_reconcile(void **state)
+{
+	struct caller a;
+	struct page_test test;
+
+	page_test_init(&test, &plain);
+	stop_init(&stop);
+	assert_int_equal(test.mem_ops->populate(test.file[0], 5, 0), 0);
+	test.after_present = stop_on_page;
+	start_caller(&a, &test, call_reconcile);
+	wait_event(&stop.reached);
+	assert_int_equal(page_truncate(&test.space[0], 0), 0);
+	sem_post(&stop.go);
+	assert_int_equal(join_caller(&a), 0);
+	assert_space(&test, 0, 0, 0);
+	page_test_deinit(&test, &plain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -429,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_punch_beside_populate),
 		cmocka_unit_test(test_truncate_beside_punch),
 		cmocka_unit_test(test_forget_beside_populate),
+		cmocka_unit_test(test_truncate_beside_reconcile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
