@@ -47,6 +47,15 @@ static struct ahead_stream *find_stream(struct ahead *ahead, int64_t idx)
 	return oldest;
 }
 
+/* Pages before @next are not wanted any more. Claimers move it too: it never goes back. */
+static void advance(struct ahead_stream *stream, int64_t next)
+{
+	int64_t old = stream->next;
+
+	while (old < next && !atomic_compare_exchange_weak(&stream->next, &old, next))
+		;
+}
+
 int64_t ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to)
 {
 	struct ahead_stream *stream;
@@ -56,11 +65,13 @@ int64_t ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to)
 	stream = find_stream(ahead, idx);
 	if (continues(stream, idx)) {
 		stream->window = stream->window ? 2 * stream->window : AHEAD_FIRST_SIZE;
-		next = stream->next > idx ? stream->next : idx + 1;
+		advance(stream, idx + 1);
 		end = stream->end;
 	} else {
 		stream->window = AHEAD_FIRST_SIZE;
-		next = end = idx + 1;
+		/* Empty while it moves, so that nobody claims from one window to the other. */
+		stream->end = 0;
+		stream->next = end = idx + 1;
 	}
 	if (stream->window > max)
 		stream->window = max;
@@ -70,8 +81,8 @@ int64_t ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to)
 		end = to;
 	stream->last = idx;
 	stream->used = ++ahead->clock;
-	stream->next = next;
 	stream->end = end;
+	next = stream->next;
 	mutex_unlock(&ahead->lock);
 	return end > next ? end - next : 0;
 }
