@@ -16,7 +16,7 @@
 #include "page_model.h"
 
 enum {
-	NR_MODELS = 60,
+	NR_MODELS = 25,
 	NR_OPERATIONS = 2500
 };
 
