@@ -66,12 +66,14 @@ uint64_t histogram_count(const struct histogram *histogram)
 uint64_t histogram_percentile(const struct histogram *histogram, double percent)
 {
 	uint64_t count = histogram_count(histogram), seen = 0, top;
-	uint64_t rank = (uint64_t)((double)count * percent / 100.0 + 0.5);
+	double wanted = (double)count * percent / 100.0;
+	uint64_t rank = (uint64_t)wanted;
 
 	if (count == 0)
 		return 0;
-	if (rank < 1)
-		rank = 1;
+	/* Rounded up, but for what is a whole number if one could write it in binary. */
+	if (rank < 1 || wanted - (double)rank > wanted * 1e-12)
+		rank++;
 	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		seen += histogram->bucket[i];
 		if (seen >= rank) {
