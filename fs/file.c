@@ -169,7 +169,8 @@ static ssize_t reserve_write(struct mount *mount, struct page_space *pages, size
 			     off_t offset, struct region_map *added)
 {
 	off_t page_size = (off_t)pages->file->backing->page_size;
-	int64_t from = offset / page_size, to = mount_bytes_to_pages(mount, offset + (off_t)len);
+	int64_t from = offset / page_size,
+		to = mount_bytes_to_pages(mount, offset + (off_t)len);
 	int64_t idx = from, r = 0;
 	off_t room;
 
@@ -299,8 +300,8 @@ static int instantiate_range(struct page_space *pages, int64_t from, int64_t to)
 }
 
 /*
- * Instantiate [offset, end), and let the file grow to @new_size. All is reserved before anything
- * is taken or the end is moved, so that it fails as a whole.
+ * Instantiate [offset, end), and let the file grow to @new_size. All is reserved before
+ * anything is taken or the end is moved, so that it fails as a whole.
  */
 static int allocate_range(struct mount *mount, struct inode *inode, struct page_space *pages,
 			  off_t offset, off_t end, off_t size, off_t new_size)
@@ -412,10 +413,10 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 		return -EINVAL;
 	from = offset / page_size;
 	to = mount_bytes_to_pages(mount, offset + len);
-	rwsem_read_lock(&inode->lock);
+	rwsem_write_lock(&inode->lock);
 	r = inode_pages(mount, inode, &pages);
 	if (r < 0) {
-		rwsem_read_unlock(&inode->lock);
+		rwsem_write_unlock(&inode->lock);
 		return r;
 	}
 	region_map_init(&added, pages->lock);
@@ -427,7 +428,9 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 			nr = r;
 		}
 	}
-	rwsem_read_unlock(&inode->lock);
+	if (nr >= 0)
+		inode->reserved = true;
+	rwsem_write_unlock(&inode->lock);
 	region_map_deinit(&added);
 	return nr;
 }

@@ -46,6 +46,7 @@ struct inode {
 	_Atomic uint64_t nr_refs;
 	_Atomic uint64_t nr_lookups;  /* those of nr_refs that are FUSE's */
 	_Atomic uint32_t nr_mappings; /* direct mappings, by all clients */
+	_Atomic bool reserved;        /* pages were reserved without a mapping */
 
 	/*
 	 * A regular file's content. lock is held for reading by what reads, writes, maps or

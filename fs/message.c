@@ -181,11 +181,13 @@ static int message_unmap(const struct message_context *context, struct client *c
 {
 	const struct hugefuse_msg *msg = &received->msg;
 	struct mapping *mapping = client_find_mapping(client, msg->mapping);
+	uint64_t page_size = context->mount->backing->page_size;
 	int r;
 
 	if (!mapping)
 		return send_error(client, 0); /* the unmap message of the kernel was faster */
-	r = msg->address + msg->length < msg->address
+	r = msg->address % page_size != 0 || msg->length % page_size != 0 ||
+			    msg->address + msg->length < msg->address
 		    ? -EINVAL
 		    : mapping_unmap(mapping, msg->address, msg->address + msg->length);
 	mapping_put(mapping);
