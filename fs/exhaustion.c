@@ -86,6 +86,25 @@ static void retry_waiting(struct exhaustion *exhaustion)
 	}
 }
 
+/*
+ * Watch a page again. One that was unmapped while it was not watched was unmapped without a
+ * word from the kernel: it is forgotten here.
+ */
+static void watch_page(struct mapping *mapping, int64_t idx, uint64_t address)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	struct uffdio_register reg = {
+		.range = {address, page_size},
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	if (ioctl(mapping_uffd_of(mapping, idx), UFFDIO_REGISTER, &reg) == 0 || errno != EINVAL)
+		return;
+	mapping_unmap(mapping, address, address + page_size);
+	if (mapping->dead)
+		control_poke(mapping->mount->control);
+}
+
 /* Watch every page of the mapping again. Those that are watched already stay as they are. */
 static int watch_again(struct mapping *mapping, void *data)
 {
@@ -100,15 +119,8 @@ static int watch_again(struct mapping *mapping, void *data)
 		int64_t idx = segments[i].idx;
 
 		for (uint64_t at = segments[i].start; at < segments[i].end;
-		     at += page_size, idx++) {
-			struct uffdio_register reg = {
-				.range = {at, page_size},
-				.mode = UFFDIO_REGISTER_MODE_MISSING,
-			};
-
-			/* It fails where that is not mapped any more. */
-			ioctl(mapping_uffd_of(mapping, idx), UFFDIO_REGISTER, &reg);
-		}
+		     at += page_size, idx++)
+			watch_page(mapping, idx, at);
 	}
 	if (nr >= 0)
 		free(segments);
@@ -138,8 +150,8 @@ static void *exhaustion_main(void *data)
 			waitqueue_wait(&exhaustion->wake, asleep, FOREVER_NS);
 			continue;
 		}
-		if (waitqueue_wait(freed, count, LOOK_AGAIN_NS) == 0 &&
-		    atomic_exchange(&exhaustion->refused, false))
+		waitqueue_wait(freed, count, LOOK_AGAIN_NS);
+		if (atomic_exchange(&exhaustion->refused, false))
 			control_for_each_mapping(exhaustion->mount->control, watch_again, NULL);
 		if (something_waits(exhaustion))
 			retry_waiting(exhaustion);
