@@ -61,15 +61,13 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 {
 	int64_t nr, freed = 0;
 
-	if (from <= space->relied_from && to >= space->relied_to)
-
-		for (int node = 0; node < space->nr_nodes; node++) {
-			page_change_set(&changes[node], from, to);
-			nr = region_map_delete_locked(&space->inst[node], &changes[node]);
-			for (int64_t i = 0; i < nr; i++)
-				subpool_put_page(&space->core->subpool, node);
-			freed += nr;
-		}
+	for (int node = 0; node < space->nr_nodes; node++) {
+		page_change_set(&changes[node], from, to);
+		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
+		for (int64_t i = 0; i < nr; i++)
+			subpool_put_page(&space->core->subpool, node);
+		freed += nr;
+	}
 	page_change_set(&changes[space->nr_nodes], from, to);
 	nr = region_map_delete_locked(&space->resv, &changes[space->nr_nodes]);
 	assert(nr >= freed);
