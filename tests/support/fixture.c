@@ -100,23 +100,28 @@ static void write_long(const char *path, long value)
 		fail_msg("%s: cannot write: %s", path, strerror(errno));
 }
 
-void require_pages(unsigned long page_size, long nr)
+bool pages_are_to_be_had(unsigned long page_size, long nr)
 {
 	char path[128];
 	long before, got;
 
 	counter_path(path, sizeof(path), page_size, "nr_hugepages");
 	if (access(path, W_OK) < 0)
-		skip_all("the kernel has no huge pages of that size");
+		return false;
 	before = read_long(path);
 	write_long(path, before + nr);
 	got = read_long(path) - before;
 	write_long(path, before);
-	if (got < nr) {
-		printf("skipped: needs %ld huge pages of %lu kB, only %ld are to be had\n", nr,
-		       page_size >> 10, got);
-		exit(SKIP_EXIT);
-	}
+	return got >= nr;
+}
+
+void require_pages(unsigned long page_size, long nr)
+{
+	char why[80];
+
+	snprintf(why, sizeof(why), "needs %ld huge pages of %lu kB", nr, page_size >> 10);
+	if (!pages_are_to_be_had(page_size, nr))
+		skip_all(why);
 }
 
 static bool is_mounted(const struct fixture *fixture)
