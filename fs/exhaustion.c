@@ -17,8 +17,9 @@
 #include "fs/mapping.h"
 #include "fs/reconcile.h"
 
-#define LOOK_AGAIN_NS 100000000ULL
-#define FOREVER_NS    1000000000ULL /* a look a second is as good as none */
+#define LOOK_AGAIN_NS   100000000ULL
+#define WATCH_PAGES_MAX 65536
+#define FOREVER_NS      1000000000ULL /* a look a second is as good as none */
 
 struct waiting_fault {
 	struct fault fault; /* with a reference on the mapping */
@@ -86,10 +87,32 @@ static void retry_waiting(struct exhaustion *exhaustion)
 	}
 }
 
+static int watch(int uffd, uint64_t start, uint64_t end)
+{
+	struct uffdio_register reg = {
+		.range = {start, end - start},
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	return ioctl(uffd, UFFDIO_REGISTER, &reg);
+}
+
+/*
+ * Watch a range of one userfaultfd. Where a part of it is not mapped any more the rest is
+ * watched page by page; but how long the range is says the client, which may be lying.
+ */
+static void watch_range(int uffd, uint64_t start, uint64_t end, uint64_t page_size)
+{
+	if (watch(uffd, start, end) == 0)
+		return;
+	for (int i = 0; i < WATCH_PAGES_MAX && start < end; i++, start += page_size)
+		watch(uffd, start, start + page_size);
+}
+
 /* Watch every page of the mapping again. Those that are watched already stay as they are. */
 static int watch_again(struct mapping *mapping, void *data)
 {
-	uint64_t page_size = mapping->mount->backing->page_size;
+	uint64_t page_size = mapping->mount->backing->page_size, start, end;
 	struct segment *segments;
 	int nr;
 
@@ -97,17 +120,15 @@ static int watch_again(struct mapping *mapping, void *data)
 		return 0;
 	nr = mapping_segments(mapping, &segments);
 	for (int i = 0; i < nr; i++) {
-		int64_t idx = segments[i].idx;
+		int64_t idx = segments[i].idx, shard_end;
 
-		for (uint64_t at = segments[i].start; at < segments[i].end;
-		     at += page_size, idx++) {
-			struct uffdio_register reg = {
-				.range = {at, page_size},
-				.mode = UFFDIO_REGISTER_MODE_MISSING,
-			};
-
-			/* It fails where that is not mapped any more. */
-			ioctl(mapping_uffd_of(mapping, idx), UFFDIO_REGISTER, &reg);
+		for (start = segments[i].start; start < segments[i].end; start = end) {
+			shard_end = mapping_shard_end(mapping, idx);
+			end = segments[i].end;
+			if (shard_end - idx < (int64_t)((end - start) / page_size))
+				end = start + (uint64_t)(shard_end - idx) * page_size;
+			watch_range(mapping_uffd_of(mapping, idx), start, end, page_size);
+			idx = shard_end;
 		}
 	}
 	if (nr >= 0)
