@@ -20,6 +20,7 @@
 
 #include "fs/file.h"
 #include "fs/fuse_request.h"
+#include "fs/reconcile.h"
 #include "fs/stats.h"
 
 void attrs_getattr(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
@@ -35,6 +36,10 @@ void attrs_getattr(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi
 		inode = request_inode(req, node_id);
 		if (!inode)
 			return;
+		/* st_blocks counts what the kernel has put there without a word, too. */
+		rcu_read_lock();
+		reconcile_inode(mount, inode);
+		rcu_read_unlock();
 		err = inode_stat(mount, inode, &st);
 	}
 	if (err)
