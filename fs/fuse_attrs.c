@@ -94,6 +94,8 @@ static int set_times(struct inode *inode, const struct stat *attr, int to_set)
 static int set_attributes(struct mount *mount, struct inode *inode, const struct stat *attr,
 			  int to_set)
 {
+	const int known = FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_ATIME |
+			  FUSE_SET_ATTR_MTIME;
 	char path[INODE_FD_PATH_SIZE];
 	int err;
 
@@ -102,7 +104,8 @@ static int set_attributes(struct mount *mount, struct inode *inode, const struct
 		if (err)
 			return err;
 	}
-	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) {
+	/* Nothing at all is a chown(2) of nothing, which changes the ctime. */
+	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) || !(to_set & known)) {
 		uid_t uid = to_set & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
 		gid_t gid = to_set & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1;
 
