@@ -38,16 +38,25 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/*
+ * All windows together may take this much of the address space. Files are sparse, and as long
+ * as their users like; where it is used up, or a file is longer, a window is a few pages.
+ */
+#define WINDOWS_MAX_BYTES  (32ULL << 40)
+#define SMALL_WINDOW_PAGES 64
+
 struct window {
 	char *base;
-	int64_t nr_pages;
+	int64_t from, nr_pages;
 	uint64_t page_size;
+	struct hugetlb_file *file;
 	struct rcu_head rcu;
 };
 
 struct backing_hugetlb {
 	struct backing backing;
 	int dir_fd;
+	_Atomic uint64_t window_bytes;
 	int probe_uffd; /* answers faults with SIGBUS; -1 where there is no userfaultfd */
 };
 
@@ -55,8 +64,9 @@ struct hugetlb_file {
 	struct backing_file file;
 	uint64_t ino;
 	int fd;
-	struct mutex lock;     /* LOCK_RANK_LEAF; replacing the window */
-	struct window *window; /* rcu; NULL until used */
+	struct mutex lock;               /* LOCK_RANK_LEAF; replacing the window */
+	struct window *window;           /* rcu; NULL until used */
+	_Atomic uint32_t nr_old_windows; /* replaced, and not unmapped yet */
 	_Atomic int64_t nr_pages;
 };
 
@@ -75,24 +85,33 @@ static void window_free(struct window *window)
 	if (!window)
 		return;
 	munmap(window->base, window->nr_pages * window->page_size);
+	to_hugetlb(window->file->file.backing)->window_bytes -=
+		window->nr_pages * window->page_size;
 	free(window);
 }
 
 static void window_free_rcu(struct rcu_head *head)
 {
-	window_free(caa_container_of(head, struct window, rcu));
+	struct window *window = caa_container_of(head, struct window, rcu);
+	struct hugetlb_file *file = window->file;
+
+	window_free(window);
+	file->nr_old_windows--;
 }
 
-static struct window *window_new(int fd, int64_t nr_pages, uint64_t page_size)
+/* A window of @nr_pages from page @from on, which is counted already. */
+static struct window *window_map(struct hugetlb_file *file, int64_t from, int64_t nr_pages)
 {
 	struct window *window = malloc(sizeof(*window));
+	uint64_t page_size = file->file.backing->page_size;
 	size_t length = nr_pages * page_size;
 
 	if (!window)
 		return NULL;
-	window->nr_pages = nr_pages;
-	window->page_size = page_size;
-	window->base = mmap(NULL, length, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	*window = (struct window){
+		.from = from, .nr_pages = nr_pages, .page_size = page_size, .file = file};
+	window->base = mmap(NULL, length, PROT_READ, MAP_SHARED | MAP_NORESERVE, file->fd,
+			    (off_t)(from * page_size));
 	if (window->base == MAP_FAILED)
 		goto out_free;
 	if (mprotect(window->base, length, PROT_READ | PROT_WRITE) < 0)
@@ -108,6 +127,32 @@ out_free:
 	return NULL;
 }
 
+/* A window in which page @idx is: the whole file, if there is room. */
+static struct window *window_new(struct hugetlb_file *file, int64_t idx)
+{
+	_Atomic uint64_t *used = &to_hugetlb(file->file.backing)->window_bytes;
+	int64_t from = 0, nr_pages = file->nr_pages, whole = nr_pages;
+	uint64_t page_size = file->file.backing->page_size;
+	struct window *window;
+
+	if ((uint64_t)nr_pages > WINDOWS_MAX_BYTES / page_size ||
+	    *used + nr_pages * page_size > WINDOWS_MAX_BYTES) {
+		from = idx / SMALL_WINDOW_PAGES * SMALL_WINDOW_PAGES;
+		nr_pages = whole - from < SMALL_WINDOW_PAGES ? whole - from
+							     : SMALL_WINDOW_PAGES;
+	}
+	*used += nr_pages * page_size;
+	window = window_map(file, from, nr_pages);
+	if (!window)
+		*used -= nr_pages * page_size;
+	return window;
+}
+
+static bool window_has(const struct window *window, int64_t idx)
+{
+	return window && idx >= window->from && idx - window->from < window->nr_pages;
+}
+
 /* Make the window reach page @idx. */
 static int window_grow(struct hugetlb_file *file, int64_t idx)
 {
@@ -116,19 +161,21 @@ static int window_grow(struct hugetlb_file *file, int64_t idx)
 
 	mutex_lock(&file->lock);
 	old = file->window;
-	if (!old || old->nr_pages <= idx) {
+	if (!window_has(old, idx)) {
 		if (idx >= file->nr_pages) {
 			r = -ERANGE;
 			goto out_unlock;
 		}
-		window = window_new(file->fd, file->nr_pages, file->file.backing->page_size);
+		window = window_new(file, idx);
 		if (!window) {
 			r = -ENOMEM;
 			goto out_unlock;
 		}
 		rcu_assign_pointer(file->window, window);
-		if (old)
+		if (old) {
+			file->nr_old_windows++;
 			call_rcu(&old->rcu, window_free_rcu);
+		}
 	}
 out_unlock:
 	mutex_unlock(&file->lock);
@@ -141,9 +188,9 @@ static char *window_page_rcu(struct hugetlb_file *file, int64_t idx)
 {
 	struct window *window = rcu_dereference(file->window);
 
-	if (!window || idx >= window->nr_pages)
+	if (!window_has(window, idx))
 		return NULL;
-	return window->base + idx * window->page_size;
+	return window->base + (idx - window->from) * window->page_size;
 }
 
 /* Enter an RCU read-side section in which page @idx has an address. */
@@ -217,6 +264,8 @@ static void hugetlb_file_close(struct backing_file *backing_file, bool remove)
 	/* The pages must be gone when this returns, so the window cannot wait for a grace
 	 * period. */
 	synchronize_rcu();
+	if (file->nr_old_windows)
+		rcu_barrier();
 	window_free(file->window);
 	mutex_deinit(&file->lock);
 	free(file);

@@ -16,14 +16,15 @@
 struct mapping;
 
 struct client {
-	pid_t pid;      /* set at init */
-	uid_t uid;      /* set at init */
-	int pidfd;      /* set at init */
-	int socket;     /* open as long as the client lives */
-	bool connected; /* the control thread; false once the client has closed it */
-	bool dropped;   /* the control thread; out of its list, others may still hold references
-			 */
-	char comm[16];  /* set at init */
+	pid_t pid;               /* set at init */
+	uid_t uid;               /* set at init */
+	int pidfd;               /* set at init */
+	int socket;              /* open as long as the client lives */
+	_Atomic bool populating; /* a populate message is not answered yet */
+	bool connected;          /* the control thread; false once the client has closed it */
+	bool dropped;  /* the control thread; out of its list, others may still hold references
+			*/
+	char comm[16]; /* set at init */
 	_Atomic int pagemap_fd;   /* -1 until used */
 	struct client *next;      /* control->lock */
 	struct mutex lock;        /* LOCK_RANK_CLIENT */

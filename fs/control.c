@@ -30,9 +30,10 @@
 #include "fs/reconcile.h"
 #include "fs/token.h"
 
-#define TICK_MS         100
-#define CLIENTS_MAX     4096
-#define SHARD_MIN_PAGES 16
+#define TICK_MS             100
+#define CLIENTS_MAX         4096
+#define CLIENTS_PER_PROCESS 64 /* it needs one */
+#define SHARD_MIN_PAGES     16
 
 struct control {
 	struct mount *mount;
@@ -125,6 +126,8 @@ static bool memory_is_gone(struct client *client)
 static void disconnect(struct control *control, struct client *client)
 {
 	unwatch(control, client->socket);
+	/* If it is us who end it, for a message that is none, the client hears of it at once. */
+	shutdown(client->socket, SHUT_RDWR);
 	client->connected = false;
 	if (client_has_exited(client) || memory_is_gone(client))
 		drop_client(control, client);
@@ -139,6 +142,19 @@ static int peer_credentials(int socket, struct ucred *ret_cred)
 	return ret_cred->pid > 0 ? 0 : -ESRCH; /* 0: in a pid namespace that we do not see */
 }
 
+/* No process, and no user but root, can have all the connections there are. */
+static bool may_connect(const struct control *control, const struct ucred *cred)
+{
+	uint32_t of_process = 0, of_user = 0;
+
+	for (const struct client *client = control->clients; client; client = client->next) {
+		of_process += client->pid == cred->pid;
+		of_user += client->uid == cred->uid;
+	}
+	return control->nr_clients < CLIENTS_MAX && of_process < CLIENTS_PER_PROCESS &&
+	       (cred->uid == 0 || of_user < CLIENTS_MAX / 2);
+}
+
 static int add_client(struct control *control, int socket)
 {
 	struct client *client;
@@ -148,7 +164,7 @@ static int add_client(struct control *control, int socket)
 	r = peer_credentials(socket, &cred);
 	if (r < 0)
 		return r;
-	if (control->nr_clients >= CLIENTS_MAX)
+	if (!may_connect(control, &cred))
 		return -EMFILE;
 	r = client_new(cred.pid, cred.uid, socket, &client);
 	if (r < 0)
@@ -360,7 +376,8 @@ static int check_map(const struct mount *mount, int open_flags,
 	if (map->length == 0 || map->offset % page_size != 0 || map->offset > INT64_MAX ||
 	    map->length > INT64_MAX - map->offset - page_size)
 		return -EINVAL;
-	if (access_mode == O_WRONLY)
+	/* Mode 3 is open(2)'s "for ioctl(2) only". */
+	if (access_mode != O_RDONLY && access_mode != O_RDWR)
 		return -EACCES;
 	if (access_mode == O_RDONLY && map->flags & HUGEFUSE_MAP_WRITE &&
 	    !(map->flags & HUGEFUSE_MAP_PRIVATE))

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "fs/clock.h"
 #include "fs/control.h"
@@ -195,6 +196,10 @@ void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,
 	case UFFD_EVENT_REMAP:
 		mapping_move(mapping, message->arg.remap.from, message->arg.remap.to,
 			     message->arg.remap.len);
+		break;
+	case UFFD_EVENT_FORK:
+		/* Nobody asked for it: reading it has made a descriptor of ours. */
+		close((int)message->arg.fork.ufd);
 		break;
 	case UFFD_EVENT_REMOVE:
 		mapping_discard(mapping, message->arg.remove.start, message->arg.remove.end);

@@ -9,6 +9,7 @@
 #include "fs/fault_thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -152,10 +153,27 @@ static ssize_t read_messages(int uffd, struct uffd_msg *messages, size_t nr)
 	return n < 0 ? -errno : n / (ssize_t)sizeof(*messages);
 }
 
-static void read_source(struct fault_thread *thread, struct fault_source *source)
+/*
+ * A userfaultfd that blocks, or was never initialised, polls as an error, for ever. The first
+ * its client has done, which shares the file: it is undone. The second is not listened to.
+ */
+static ssize_t read_failing(struct fault_thread *thread, struct fault_source *source,
+			    struct uffd_msg *messages)
+{
+	ssize_t nr;
+
+	fcntl(source->uffd, F_SETFL, O_NONBLOCK);
+	nr = read_messages(source->uffd, messages, READ_MESSAGES);
+	if (nr < 0 && nr != -EAGAIN)
+		epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, source->uffd, NULL);
+	return nr;
+}
+
+static void read_source(struct fault_thread *thread, struct fault_source *source, bool failing)
 {
 	struct uffd_msg messages[READ_MESSAGES];
-	ssize_t nr = read_messages(source->uffd, messages, READ_MESSAGES);
+	ssize_t nr = failing ? read_failing(thread, source, messages)
+			     : read_messages(source->uffd, messages, READ_MESSAGES);
 	uint64_t now = clock_now_ns();
 
 	/* What changes addresses comes first: a fault behind it may depend on it. */
@@ -176,7 +194,7 @@ static int poll_once(struct fault_thread *thread, const struct timespec *timeout
 	atomic_store_explicit(&thread->sleeping, false, memory_order_relaxed);
 	for (int i = 0; i < nr; i++) {
 		if (events[i].data.ptr)
-			read_source(thread, events[i].data.ptr);
+			read_source(thread, events[i].data.ptr, events[i].events & EPOLLERR);
 		else if (read(thread->event_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			return -errno;
 	}

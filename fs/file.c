@@ -48,10 +48,13 @@ static int set_names_size(struct inode *inode, off_t size)
 static int zero_in_page(struct page_space *pages, off_t from, off_t to)
 {
 	const struct backing_ops *ops = pages->file->backing->ops;
+	int64_t idx = from / (off_t)pages->file->backing->page_size;
 	ssize_t n;
 
-	if (from >= to ||
-	    !page_is_instantiated(pages, from / (off_t)pages->file->backing->page_size))
+	if (from >= to)
+		return 0;
+	/* The kernel may have put a page there without a word: a client without userfaultfd. */
+	if (!page_is_instantiated(pages, idx) && page_reconcile(pages, idx, false) <= 0)
 		return 0;
 	for (; from < to; from += n) {
 		n = to - from < ZERO_CHUNK ? to - from : ZERO_CHUNK;
@@ -277,15 +280,19 @@ static int punch_range(struct page_space *pages, off_t from, off_t to)
 	return (int)(r < 0 ? r : 0);
 }
 
+/* Zero the pages of [from, to) that are there, which are few, however long the range is. */
 static int zero_range(struct page_space *pages, off_t from, off_t to)
 {
+	off_t page_size = (off_t)pages->file->backing->page_size, start, end;
+	int64_t idx = from / page_size, last = (to - 1) / page_size;
 	int r = 0;
 
-	while (from < to && r == 0) {
-		off_t end = page_end(pages, from + 1);
-
-		r = zero_in_page(pages, from, end < to ? end : to);
-		from = end;
+	if (from >= to)
+		return 0;
+	for (; r == 0 && (idx = page_next_instantiated(pages, idx, last + 1)) >= 0; idx++) {
+		start = idx * page_size;
+		end = start + page_size;
+		r = zero_in_page(pages, start > from ? start : from, end < to ? end : to);
 	}
 	return r;
 }

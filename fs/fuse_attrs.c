@@ -20,6 +20,7 @@
 
 #include "fs/file.h"
 #include "fs/fuse_request.h"
+#include "fs/reconcile.h"
 #include "fs/stats.h"
 
 void attrs_getattr(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
@@ -35,6 +36,10 @@ void attrs_getattr(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi
 		inode = request_inode(req, node_id);
 		if (!inode)
 			return;
+		/* st_blocks counts what the kernel has put there without a word, too. */
+		rcu_read_lock();
+		reconcile_inode(mount, inode);
+		rcu_read_unlock();
 		err = inode_stat(mount, inode, &st);
 	}
 	if (err)
@@ -89,6 +94,8 @@ static int set_times(struct inode *inode, const struct stat *attr, int to_set)
 static int set_attributes(struct mount *mount, struct inode *inode, const struct stat *attr,
 			  int to_set)
 {
+	const int known = FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_ATIME |
+			  FUSE_SET_ATTR_MTIME;
 	char path[INODE_FD_PATH_SIZE];
 	int err;
 
@@ -97,7 +104,8 @@ static int set_attributes(struct mount *mount, struct inode *inode, const struct
 		if (err)
 			return err;
 	}
-	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) {
+	/* Nothing at all is a chown(2) of nothing, which changes the ctime. */
+	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) || !(to_set & known)) {
 		uid_t uid = to_set & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
 		gid_t gid = to_set & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1;
 

@@ -283,7 +283,7 @@ void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset,
 {
 	struct open_file *file = request_file(req, node_id, fi);
 	struct mount *mount = request_mount(req);
-	int err;
+	int err = 0;
 
 	if (!file)
 		return;
@@ -293,8 +293,11 @@ void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset,
 		err = -EINVAL;
 	else if (length > INT64_MAX - offset)
 		err = -EFBIG;
-	else
+	if (!err) {
+		/* What the kernel has put there without a word is to be punched, too. */
+		reconcile_inode(mount, file->inode);
 		err = file_fallocate(mount, file->inode, mode, offset, length);
+	}
 	if (reconcile_may_help(mount, err))
 		err = file_fallocate(mount, file->inode, mode, offset, length);
 	if (!err)
@@ -314,8 +317,10 @@ void files_lseek(fuse_req_t req, fuse_ino_t node_id, off_t offset, int whence,
 		found = -EINVAL;
 	else if (offset < 0)
 		found = -ENXIO;
-	else
+	else {
+		reconcile_inode(request_mount(req), file->inode);
 		found = file_seek(request_mount(req), file->inode, offset, whence);
+	}
 	if (found < 0)
 		reply_result(req, found);
 	else

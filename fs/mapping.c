@@ -15,6 +15,7 @@
 #include "fs/mount.h"
 #include "fs/private_backing.h"
 
+#define SEGMENTS_MAX   65536        /* as many as a process can have: vm.max_map_count */
 #define PRIVATE_OBJECT (1ULL << 63) /* fault_key.object of a private mapping */
 
 static _Atomic uint64_t next_mapping_id = 1;
@@ -275,6 +276,13 @@ int mapping_uffd_of(const struct mapping *mapping, int64_t idx)
 	return shard < mapping->nr_uffds ? mapping->uffd[shard] : -1;
 }
 
+int64_t mapping_shard_end(const struct mapping *mapping, int64_t idx)
+{
+	if (mapping->nr_uffds == 0)
+		return mapping->to;
+	return idx + mapping->shard_pages - (idx - mapping->from) % mapping->shard_pages;
+}
+
 void mapping_wake(const struct mapping *mapping, int uffd, uint64_t address)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
@@ -340,12 +348,13 @@ int mapping_unmap(struct mapping *mapping, uint64_t start, uint64_t end)
 	mutex_lock(&mapping->lock);
 	old = mapping->segments;
 	segments = segments_alloc(2 * (old ? old->nr : 0) + 1);
-	if (!segments)
+	if (segments)
+		segments_cut(segments, old, start, end, page_size);
+	if (!segments || (segments->nr > SEGMENTS_MAX && segments->nr > old->nr))
 		r = -ENOMEM;
 	else if (mapping->flags & HUGEFUSE_MAP_PRIVATE)
 		r = forget_pages(mapping, old, start, end);
 	if (r == 0) {
-		segments_cut(segments, old, start, end, page_size);
 		segments_replace(mapping, segments);
 	} else {
 		free(segments);
@@ -391,15 +400,24 @@ bool mapping_keeps_reservation(const struct mapping *mapping)
 void mapping_discard(struct mapping *mapping, uint64_t start, uint64_t end)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
+	bool keep = mapping_keeps_reservation(mapping);
+	struct segment *segments;
+	int64_t idx, to;
+	int nr;
 
 	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE))
 		return;
-	for (uint64_t address = start; address < end; address += page_size) {
-		int64_t idx = mapping_index_at(mapping, address);
-
-		if (idx >= 0)
-			page_discard(mapping->space, idx, mapping_keeps_reservation(mapping));
+	nr = mapping_segments(mapping, &segments);
+	for (int i = 0; i < nr; i++) {
+		to = cut_pages(&segments[i], start, end, page_size, &idx);
+		if (to == 0)
+			continue;
+		to += idx;
+		for (; (idx = page_next_instantiated(mapping->space, idx, to)) >= 0; idx++)
+			page_discard(mapping->space, idx, keep);
 	}
+	if (nr >= 0)
+		free(segments);
 }
 
 bool mapping_memory_is_gone(struct mapping *mapping)

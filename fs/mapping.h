@@ -75,7 +75,8 @@ struct mapping {
 	_Atomic bool refused;      /* pages were taken out of the userfaultfd for want of one */
 	_Atomic uint64_t nr_refs;
 	_Atomic uint64_t nr_faults;
-	_Atomic uint32_t nr_ahead; /* threads that populate ahead in it */
+	_Atomic uint32_t nr_ahead;    /* threads that populate ahead in it */
+	_Atomic int64_t reconcile_at; /* the hole to look at next */
 	struct ahead ahead;
 	struct rcu_head rcu;
 };
@@ -111,6 +112,8 @@ uint64_t mapping_address_of(struct mapping *mapping, int64_t idx);
 void mapping_wake(const struct mapping *mapping, int uffd, uint64_t address);
 /* The userfaultfd that page @idx belongs to, or -1. */
 int mapping_uffd_of(const struct mapping *mapping, int64_t idx);
+/* Behind the last page of the userfaultfd that page @idx belongs to. */
+int64_t mapping_shard_end(const struct mapping *mapping, int64_t idx);
 
 /*
  * [start, end) has been unmapped: forget it, and of a private mapping its pages and

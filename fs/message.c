@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include "fs/fault_service.h"
 #include "fs/log.h"
 #include "fs/populate.h"
+
+#define MAPPINGS_PER_CLIENT 65536 /* the kernel's own limit: vm.max_map_count */
 
 struct received {
 	struct hugefuse_msg msg;
@@ -88,7 +91,7 @@ static int message_attach(const struct message_context *context, struct client *
 	mapping = token_redeem(context->tokens, received->msg.key, client->pid);
 	if (!mapping)
 		return send_error(client, -EPERM);
-	r = attach_reservation(mapping);
+	r = client->nr_mappings < MAPPINGS_PER_CLIENT ? attach_reservation(mapping) : -ENOMEM;
 	if (r < 0) {
 		mapping_abort(mapping);
 		return send_error(client, r);
@@ -107,8 +110,10 @@ static int message_attach(const struct message_context *context, struct client *
 	return r;
 }
 
+/* Whether @fd is a userfaultfd, and initialised: one that is not polls as an error. */
 static bool is_userfaultfd(int fd)
 {
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	char path[40], target[32];
 	ssize_t len;
 
@@ -117,7 +122,10 @@ static bool is_userfaultfd(int fd)
 	if (len < 0)
 		return false;
 	target[len] = '\0';
-	return strcmp(target, "anon_inode:[userfaultfd]") == 0;
+	if (strcmp(target, "anon_inode:[userfaultfd]") != 0)
+		return false;
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return poll(&poll_fd, 1, 0) >= 0 && !(poll_fd.revents & POLLERR);
 }
 
 /* Whether @received describes all of @mapping, and has a userfaultfd for each part of it. */
@@ -138,7 +146,6 @@ static int check_register(const struct mapping *mapping, const struct received *
 	for (uint32_t i = 0; i < received->nr_fds; i++) {
 		if (!is_userfaultfd(received->fds[i]))
 			return -EINVAL;
-		fcntl(received->fds[i], F_SETFL, O_NONBLOCK);
 	}
 	return 0;
 }
@@ -180,8 +187,8 @@ static int message_unmap(const struct message_context *context, struct client *c
 			 struct received *received)
 {
 	const struct hugefuse_msg *msg = &received->msg;
-	struct mapping *mapping = client_find_mapping(client, msg->mapping);
 	uint64_t page_size = context->mount->backing->page_size;
+	struct mapping *mapping = client_find_mapping(client, msg->mapping);
 	int r;
 
 	if (!mapping)
@@ -199,6 +206,7 @@ static void populate_done(void *data)
 {
 	struct client *client = data;
 
+	client->populating = false;
 	/* If it cannot be sent the client is gone, or does not read and will be. */
 	send_error(client, 0);
 	client_put(client);
@@ -216,12 +224,17 @@ static int message_populate(const struct message_context *context, struct client
 	if (!mapping)
 		return send_error(client, -ENOENT);
 	idx = mapping_index_at(mapping, msg->address);
-	if (idx >= 0 && nr > 0 && nr <= mapping->to - idx) {
+	if (client->populating) {
+		r = -EBUSY; /* one at a time: they would pile up on the fault threads */
+	} else if (idx >= 0 && nr > 0 && nr <= mapping->to - idx) {
+		client->populating = true;
 		client_ref(client);
 		r = populate_range(context->mount->fault_service, mapping, idx, idx + nr,
 				   populate_done, client);
-		if (r < 0)
+		if (r < 0) {
+			client->populating = false;
 			client_put(client);
+		}
 	}
 	mapping_put(mapping);
 	return r < 0 ? send_error(client, r) : 0;
@@ -244,7 +257,9 @@ static int message_fork(const struct message_context *context, struct client *cl
 		mapping_put(parent);
 		return send_error(client, -EPERM);
 	}
-	if (nr > 0 && from >= parent->from && from < parent->to && nr <= parent->to - from)
+	if (client->nr_mappings >= MAPPINGS_PER_CLIENT)
+		r = -ENOMEM;
+	else if (nr > 0 && from >= parent->from && from < parent->to && nr <= parent->to - from)
 		r = mapping_new_forked(parent, from, from + nr, &mapping);
 	mapping_put(parent);
 	if (r < 0)

@@ -84,7 +84,7 @@ static int mount_names(struct mount *mount, char *error, size_t error_size)
 
 	snprintf(data, sizeof(data),
 		 "inode64,size=64m,mode=%o,uid=%u,gid=%u,nr_inodes=%" PRIu64, options->mode,
-		 options->uid, options->gid, options->nr_inodes ? options->nr_inodes + 1 : 0);
+		 options->uid, options->gid, options->nr_inodes);
 	fd = run_dir_mount(mount->run_dir, "names", "tmpfs", data, error, error_size);
 	if (fd < 0)
 		return fd;

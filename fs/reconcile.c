@@ -10,18 +10,61 @@
 
 #include "fs/control.h"
 
-/* Let every page of [from, to) that the counters say is (@there) or is not there be looked at.
+/*
+ * What is counted and what is reserved is no more than the pool, and is looked at one by one.
+ * Holes are looked at in turns, this many at a time: a file is as long as its user likes.
  */
-static void reconcile_pages(struct page_space *space, int64_t from, int64_t to, bool there,
-			    bool keep_reserved)
+#define PROBES_MAX 8192
+
+/* Pages that are counted, and have gone. */
+static void find_gone(struct page_space *space, int64_t from, int64_t to, bool keep_reserved)
 {
-	for (int64_t idx = from; idx < to; idx++) {
-		if (page_is_instantiated(space, idx) == there)
-			page_reconcile(space, idx, keep_reserved);
-	}
+	int64_t idx;
+
+	for (; (idx = page_next_instantiated(space, from, to)) >= 0; from = idx + 1)
+		page_reconcile(space, idx, keep_reserved);
 }
 
-void reconcile_inode(struct mount *mount, struct inode *inode)
+/* Pages that have come to where they were reserved, @nr at most. Returns how many. */
+static int64_t find_reserved(struct page_space *space, int64_t from, int64_t to, int64_t nr,
+			     bool keep_reserved)
+{
+	int64_t idx, found = 0;
+
+	for (; found < nr && (idx = page_next_reserved(space, from, to)) >= 0; from = idx + 1)
+		found += page_reconcile(space, idx, keep_reserved) > 0;
+	return found;
+}
+
+/*
+ * Pages that have come into holes, @nr at most. Looks at *@probes holes at most, and goes on
+ * from *@cursor, where the last look ended.
+ */
+static void find_in_holes(struct page_space *space, int64_t from, int64_t to, int64_t nr,
+			  _Atomic int64_t *cursor, int64_t *probes, bool keep_reserved)
+{
+	int64_t start = *cursor, idx, end = to;
+
+	if (start < from || start >= to)
+		start = from;
+	for (idx = start; nr > 0 && *probes > 0;) {
+		int64_t hole = page_next_hole(space, idx);
+
+		if (hole >= end) {
+			if (end == start || start == from)
+				break;
+			idx = from; /* round to where it began */
+			end = start;
+			continue;
+		}
+		nr -= page_reconcile(space, hole, keep_reserved) > 0;
+		--*probes;
+		idx = hole + 1;
+	}
+	*cursor = idx;
+}
+
+static void reconcile_file(struct inode *inode, int64_t *probes)
 {
 	struct page_space *pages = inode->pages;
 	struct page_space_counts counts;
@@ -39,14 +82,25 @@ void reconcile_inode(struct mount *mount, struct inode *inode)
 	rwsem_read_lock(pages->lock);
 	nr_pages = pages->nr_pages;
 	rwsem_read_unlock(pages->lock);
-	reconcile_pages(pages, 0, nr_pages, true, false);
-	reconcile_pages(pages, 0, nr_pages, false, false);
+	find_gone(pages, 0, nr_pages, false);
+	page_space_read(pages, &counts);
+	nr -= counts.instantiated;
+	nr -= find_reserved(pages, 0, nr_pages, nr, false);
+	find_in_holes(pages, 0, nr_pages, nr, &inode->reconcile_at, probes, false);
 }
 
-void reconcile_mapping(struct mapping *mapping)
+void reconcile_inode(struct mount *mount, struct inode *inode)
+{
+	int64_t probes = PROBES_MAX;
+
+	reconcile_file(inode, &probes);
+}
+
+static void reconcile_private(struct mapping *mapping, int64_t *probes)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
 	bool keep = mapping_keeps_reservation(mapping);
+	struct page_space *space = mapping->space;
 	struct segment *segments;
 	int nr;
 
@@ -55,33 +109,49 @@ void reconcile_mapping(struct mapping *mapping)
 	nr = mapping_segments(mapping, &segments);
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < nr; i++) {
-			const struct segment *s = &segments[i];
+			int64_t from = segments[i].idx;
+			int64_t to = from + (int64_t)((segments[i].end - segments[i].start) /
+						      page_size);
 
-			reconcile_pages(mapping->space, s->idx,
-					s->idx + (int64_t)((s->end - s->start) / page_size),
-					pass == 0, keep);
+			if (pass == 0) {
+				find_gone(space, from, to, keep);
+			} else {
+				find_reserved(space, from, to, INT64_MAX, keep);
+				find_in_holes(space, from, to, INT64_MAX,
+					      &mapping->reconcile_at, probes, keep);
+			}
 		}
 	}
 	if (nr >= 0)
 		free(segments);
 }
 
+void reconcile_mapping(struct mapping *mapping)
+{
+	int64_t probes = PROBES_MAX;
+
+	reconcile_private(mapping, &probes);
+}
+
 static int visit_inode(struct mount *mount, struct inode *inode, void *data)
 {
-	reconcile_inode(mount, inode);
+	reconcile_file(inode, data);
 	return 0;
 }
 
 static int visit_mapping(struct mapping *mapping, void *data)
 {
-	reconcile_mapping(mapping);
+	reconcile_private(mapping, data);
 	return 0;
 }
 
 void reconcile_mount(struct mount *mount)
 {
-	inode_for_each(mount, visit_inode, NULL);
-	control_for_each_mapping(mount->control, visit_mapping, NULL);
+	int64_t probes = PROBES_MAX;
+
+	inode_for_each(mount, visit_inode, &probes);
+	probes = PROBES_MAX;
+	control_for_each_mapping(mount->control, visit_mapping, &probes);
 }
 
 bool reconcile_may_help(struct mount *mount, int64_t error)

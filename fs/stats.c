@@ -79,8 +79,8 @@ static const struct stats_entry_type entry_types[NR_KINDS] = {
 			    clear_lock_stat},
 	[KIND_FAULT_STAT] = {KIND_ROOT, "fault_stat", S_IFREG | 0644, stats_text_fault_stat,
 			     stats_clear_fault_stat},
-	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0444, stats_text_files},
-	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0444, stats_text_maps},
+	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0400, stats_text_files},
+	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0400, stats_text_maps},
 	[KIND_OPTIONS] = {KIND_ROOT, "options", S_IFREG | 0444, stats_text_options},
 };
 

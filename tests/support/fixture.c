@@ -2,6 +2,7 @@
 /* Fixture: mounting, looking and waiting in tests. */
 #include "fixture.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -188,6 +189,8 @@ static void exec_daemon(const struct fixture *fixture, const char *options)
 {
 	int fd = open(fixture->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
+	/* A test that fails, or is killed, leaves no mount behind. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (fd < 0 || dup2(fd, STDERR_FILENO) < 0)
 		_exit(126);
 	close(fd);
@@ -359,6 +362,66 @@ long fixture_fault_stat(const struct fixture *fixture, const char *name)
 	if (value < 0)
 		fail_msg("%s: no line '%s'", path, name);
 	return value;
+}
+
+long fixture_nr_mapped(const struct fixture *fixture)
+{
+	char path[PATH_MAX];
+	long nr = -1; /* the heading */
+	FILE *file;
+	int c;
+
+	snprintf(path, sizeof(path), "%s/.hugefuse/maps", fixture->dir);
+	file = fopen(path, "re");
+	if (!file)
+		fail_msg("%s: %s", path, strerror(errno));
+	while ((c = fgetc(file)) != EOF)
+		nr += c == '\n';
+	fclose(file);
+	return nr;
+}
+
+long fixture_nr_fds(const struct fixture *fixture)
+{
+	char path[64], target[64];
+	struct dirent *entry;
+	long nr = 0;
+	ssize_t len;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", fixture->daemon);
+	dir = opendir(path);
+	if (!dir)
+		fail_msg("%s: %s", path, strerror(errno));
+	while ((entry = readdir(dir))) {
+		len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		if (len < 0)
+			continue;
+		target[len] = '\0';
+		nr += strcmp(target, "/dev/fuse") != 0;
+	}
+	closedir(dir);
+	return nr;
+}
+
+long fixture_cpu_ms(const struct fixture *fixture)
+{
+	unsigned long user = 0, system = 0;
+	char path[64];
+	FILE *file;
+	int n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", fixture->daemon);
+	file = fopen(path, "re");
+	if (file) {
+		n = fscanf(file,
+			   "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+			   &user, &system);
+		fclose(file);
+	}
+	if (n != 2)
+		fail_msg("%s: cannot read it", path);
+	return (long)((user + system) * 1000 / (unsigned long)sysconf(_SC_CLK_TCK));
 }
 
 char *fixture_text(const struct fixture *fixture, const char *name)

@@ -65,6 +65,12 @@ char *fixture_text(const struct fixture *fixture, const char *name);
  */
 long fixture_fault_stat(const struct fixture *fixture, const char *name);
 const char *fixture_path(const struct fixture *fixture, const char *name);
+/* How many lines .hugefuse/maps has: the ranges that clients have mapped. */
+long fixture_nr_mapped(const struct fixture *fixture);
+/* Descriptors of the daemon, but for its copies of /dev/fuse, of which each thread has one; and
+ * the processor time that it has used, in milliseconds. */
+long fixture_nr_fds(const struct fixture *fixture);
+long fixture_cpu_ms(const struct fixture *fixture);
 /* A file on the mount, open and @size bytes long. */
 int fixture_file(const struct fixture *fixture, const char *name, int flags, off_t size);
 
