@@ -36,7 +36,8 @@ static char *page(char *p, long idx)
 
 struct crash {
 	struct fixture *fixture;
-	atomic_int nr_touched; /* by all clients */
+	atomic_int nr_mapped;  /* clients that have mapped */
+	atomic_int nr_touched; /* pages, by all clients */
 	atomic_bool killed;
 };
 
@@ -126,6 +127,7 @@ static int run_crash_client(void *data)
 	client.shared = hugefuse_mmap(NULL, FILE_PAGES * PAGE_2M, RW, MAP_SHARED, fd, 0);
 	client.own = hugefuse_mmap(NULL, OWN_PAGES * PAGE_2M, RW, MAP_PRIVATE, fd, 0);
 	assert_true(client.shared != MAP_FAILED && client.own != MAP_FAILED);
+	client.crash->nr_mapped++;
 	for (int i = 0; i < NR_THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, touch_until_all, &client), 0);
 	for (int i = 0; i < NR_THREADS; i++)
@@ -150,7 +152,8 @@ static bool has_progressed(void *data)
 {
 	struct progress *progress = data;
 
-	return progress->crash->nr_touched >= progress->least;
+	return progress->crash->nr_mapped == NR_CLIENTS &&
+	       progress->crash->nr_touched >= progress->least;
 }
 
 /*
@@ -164,19 +167,21 @@ static void kill_daemon_after(int nr_touched, const char *options)
 	struct progress progress = {crash, nr_touched};
 	pid_t client[NR_CLIENTS];
 	int prepared, result[NR_CLIENTS];
+	bool progressed;
 
 	crash->fixture = &fixture;
 	fixture_mount(&fixture, options);
 	prepared = reap_child(start_child(write_data_in_child, &fixture, 0), 10000);
 	for (int i = 0; i < NR_CLIENTS; i++)
 		client[i] = start_child(run_crash_client, crash, 0);
-	wait_until(has_progressed, &progress, 10000);
+	progressed = wait_until(has_progressed, &progress, 10000);
 	fixture_kill(&fixture);
 	crash->killed = true;
 	for (int i = 0; i < NR_CLIENTS; i++)
 		result[i] = reap_child(client[i], 10000);
 	fixture_umount(&fixture);
 	assert_int_equal(prepared, 0);
+	assert_true(progressed);
 	for (int i = 0; i < NR_CLIENTS; i++)
 		assert_int_equal(result[i], 0);
 	munmap(crash, sizeof(*crash));
