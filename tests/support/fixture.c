@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -189,10 +190,11 @@ static void exec_daemon(const struct fixture *fixture, const char *options)
 {
 	int fd = open(fixture->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
-	/* A test that fails, or is killed, leaves no mount behind. */
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (fd < 0 || dup2(fd, STDERR_FILENO) < 0)
+	/* With the standard output of a test that failed, it would keep meson waiting. */
+	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
 		_exit(126);
+	/* A test that fails leaves the mount to its daemon, which takes it down. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	close(fd);
 	execl(program(), "hugefuse", "mount", "-f", "-o", options, fixture->dir, NULL);
 	_exit(127);
