@@ -2,7 +2,7 @@
 /*
  * Populating ahead: which pages to instantiate before they are touched. As in the kernel's
  * readahead, a mapping is touched by a few sequential streams, and the window ahead of each
- * doubles whenever the stream reaches its end. Only reserved pages are populated: no page is
+ * doubles whenever the stream faults again. Only reserved pages are populated: no page is
  * taken that somebody else could have had.
  */
 #pragma once

@@ -25,6 +25,7 @@
 #include "fs/client.h"
 #include "fs/fault_service.h"
 #include "fs/file.h"
+#include "fs/log.h"
 #include "fs/message.h"
 #include "fs/reconcile.h"
 #include "fs/token.h"
@@ -101,6 +102,8 @@ static void drop_client(struct control *control, struct client *client)
 	unwatch(control, client->pidfd);
 	if (client->connected)
 		unwatch(control, client->socket);
+	log_debug(LOG_AREA_CONTROL, "process %d (%s) is gone, with %u mappings", client->pid,
+		  client->comm, client->nr_mappings);
 	shutdown(client->socket, SHUT_RDWR);
 	release_mappings(control, client_take_mappings(client, true));
 	client_put(client);
@@ -180,6 +183,8 @@ static int add_client(struct control *control, int socket)
 	control->clients = client;
 	control->nr_clients++;
 	mutex_unlock(&control->lock);
+	log_debug(LOG_AREA_CONTROL, "process %d (%s) of user %u is connected", client->pid,
+		  client->comm, client->uid);
 	return 0;
 }
 

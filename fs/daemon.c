@@ -116,12 +116,19 @@ static void append_escaped(char *buf, size_t size, const char *value)
 	buf[len] = '\0';
 }
 
+static bool add_arguments(struct fuse_args *args, const char *list)
+{
+	/* With -d libfuse prints every request to stderr. */
+	return fuse_opt_add_arg(args, "hugefuse") == 0 &&
+	       (!log_debug_enabled(LOG_AREA_FUSE) || fuse_opt_add_arg(args, "-d") == 0) &&
+	       fuse_opt_add_arg(args, "-o") == 0 && fuse_opt_add_arg(args, list) == 0;
+}
+
 static int new_session(struct daemon *daemon)
 {
 	const struct mount_options *options = daemon->config->options;
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	char list[1024] = "subtype=hugefuse,default_permissions,fsname=";
-	int r = -ENOMEM;
 
 	append_escaped(list, 512, options->fsname ? options->fsname : "hugefuse");
 	if (options->allow_other)
@@ -132,15 +139,11 @@ static int new_session(struct daemon *daemon)
 	strcat(list, options->noexec ? ",noexec" : ",exec");
 	if (options->noatime)
 		strcat(list, ",noatime");
-	if (fuse_opt_add_arg(&args, "hugefuse") == 0 && fuse_opt_add_arg(&args, "-o") == 0 &&
-	    fuse_opt_add_arg(&args, list) == 0) {
+	if (add_arguments(&args, list))
 		daemon->session =
 			fuse_session_new(&args, &fuse_ops, sizeof(fuse_ops), &daemon->mount);
-		if (daemon->session)
-			r = 0;
-	}
 	fuse_opt_free_args(&args);
-	return r;
+	return daemon->session ? 0 : -ENOMEM;
 }
 
 static int start_services(struct daemon *daemon)
@@ -231,8 +234,12 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 		exit_code = fail(mountpoint, "cannot start a thread");
 		goto out_unmount;
 	}
+	log_debug(LOG_AREA_MOUNT, "%s: mounted, state in %s", mountpoint,
+		  daemon->mount.run_dir);
 	if (report_ready(daemon->config, ready_fd))
 		serve(daemon);
+	log_debug(LOG_AREA_MOUNT, "%s: %s", mountpoint,
+		  daemon->terminating ? "ended by a signal" : "unmounted");
 	daemon->stopping = true;
 	pthread_kill(daemon->signal_thread, SIGTERM);
 	pthread_join(daemon->signal_thread, NULL);

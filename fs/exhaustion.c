@@ -18,7 +18,7 @@
 #include "fs/reconcile.h"
 
 #define LOOK_AGAIN_NS   100000000ULL
-#define WATCH_PAGES_MAX 65536
+#define WATCH_PAGES_MAX 1048576
 #define FOREVER_NS      1000000000ULL /* a look a second is as good as none */
 
 struct waiting_fault {
@@ -87,32 +87,53 @@ static void retry_waiting(struct exhaustion *exhaustion)
 	}
 }
 
-static int watch(int uffd, uint64_t start, uint64_t end)
+/*
+ * Watch a page again. One that was unmapped while it was not watched was unmapped without a
+ * word from the kernel: it is forgotten here.
+ */
+static void watch_page(struct mapping *mapping, int64_t idx, uint64_t address)
 {
+	uint64_t page_size = mapping->mount->backing->page_size;
 	struct uffdio_register reg = {
-		.range = {start, end - start},
+		.range = {address, page_size},
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
 
-	return ioctl(uffd, UFFDIO_REGISTER, &reg);
+	if (ioctl(mapping_uffd_of(mapping, idx), UFFDIO_REGISTER, &reg) == 0 || errno != EINVAL)
+		return;
+	mapping_unmap(mapping, address, address + page_size);
+	if (mapping->dead)
+		control_poke(mapping->mount->control);
 }
 
 /*
- * Watch a range of one userfaultfd. Where a part of it is not mapped any more the rest is
- * watched page by page; but how long the range is says the client, which may be lying.
+ * Watch a segment that is longer than one is by rights: how long it is said the client, which
+ * may be lying. Pages that were unmapped meanwhile are not looked for.
  */
-static void watch_range(int uffd, uint64_t start, uint64_t end, uint64_t page_size)
+static void watch_long(struct mapping *mapping, const struct segment *segment)
 {
-	if (watch(uffd, start, end) == 0)
-		return;
-	for (int i = 0; i < WATCH_PAGES_MAX && start < end; i++, start += page_size)
-		watch(uffd, start, start + page_size);
+	uint64_t page_size = mapping->mount->backing->page_size, end;
+	int64_t idx = segment->idx, shard_end;
+
+	for (uint64_t start = segment->start; start < segment->end; start = end) {
+		shard_end = mapping_shard_end(mapping, idx);
+		end = segment->end;
+		if (shard_end - idx < (int64_t)((end - start) / page_size))
+			end = start + (uint64_t)(shard_end - idx) * page_size;
+		struct uffdio_register reg = {
+			.range = {start, end - start},
+			.mode = UFFDIO_REGISTER_MODE_MISSING,
+		};
+
+		ioctl(mapping_uffd_of(mapping, idx), UFFDIO_REGISTER, &reg);
+		idx = shard_end;
+	}
 }
 
 /* Watch every page of the mapping again. Those that are watched already stay as they are. */
 static int watch_again(struct mapping *mapping, void *data)
 {
-	uint64_t page_size = mapping->mount->backing->page_size, start, end;
+	uint64_t page_size = mapping->mount->backing->page_size;
 	struct segment *segments;
 	int nr;
 
@@ -120,16 +141,15 @@ static int watch_again(struct mapping *mapping, void *data)
 		return 0;
 	nr = mapping_segments(mapping, &segments);
 	for (int i = 0; i < nr; i++) {
-		int64_t idx = segments[i].idx, shard_end;
+		int64_t idx = segments[i].idx;
 
-		for (start = segments[i].start; start < segments[i].end; start = end) {
-			shard_end = mapping_shard_end(mapping, idx);
-			end = segments[i].end;
-			if (shard_end - idx < (int64_t)((end - start) / page_size))
-				end = start + (uint64_t)(shard_end - idx) * page_size;
-			watch_range(mapping_uffd_of(mapping, idx), start, end, page_size);
-			idx = shard_end;
+		if ((segments[i].end - segments[i].start) / page_size > WATCH_PAGES_MAX) {
+			watch_long(mapping, &segments[i]);
+			continue;
 		}
+		for (uint64_t at = segments[i].start; at < segments[i].end;
+		     at += page_size, idx++)
+			watch_page(mapping, idx, at);
 	}
 	if (nr >= 0)
 		free(segments);
@@ -159,8 +179,8 @@ static void *exhaustion_main(void *data)
 			waitqueue_wait(&exhaustion->wake, asleep, FOREVER_NS);
 			continue;
 		}
-		if (waitqueue_wait(freed, count, LOOK_AGAIN_NS) == 0 &&
-		    atomic_exchange(&exhaustion->refused, false))
+		waitqueue_wait(freed, count, LOOK_AGAIN_NS);
+		if (atomic_exchange(&exhaustion->refused, false))
 			control_for_each_mapping(exhaustion->mount->control, watch_again, NULL);
 		if (something_waits(exhaustion))
 			retry_waiting(exhaustion);

@@ -20,6 +20,7 @@
 #include "fs/exhaustion.h"
 #include "fs/fault_service.h"
 #include "fs/fault_thread.h"
+#include "fs/log.h"
 #include "fs/mapping.h"
 #include "fs/mount.h"
 #include "fs/populate.h"
@@ -38,6 +39,9 @@ void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_c
 	struct uffdio_range page = {fault->address & ~(page_size - 1), page_size};
 
 	fault_thread_count(thread, why);
+	log_debug(LOG_AREA_FAULT, "mapping %lu, page %ld: %s",
+		  (unsigned long)fault->mapping->id, (long)fault->idx,
+		  why == FAULT_REFUSED ? "no page is free, SIGBUS" : "left to the kernel");
 	exhaustion_note_refused(fault_service_exhaustion(thread->service), fault->mapping);
 	/* This wakes, too. It fails where the page is not mapped any more. */
 	if (ioctl(fault->uffd, UFFDIO_UNREGISTER, &page) < 0)

@@ -420,10 +420,10 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 		return -EINVAL;
 	from = offset / page_size;
 	to = mount_bytes_to_pages(mount, offset + len);
-	rwsem_read_lock(&inode->lock);
+	rwsem_write_lock(&inode->lock);
 	r = inode_pages(mount, inode, &pages);
 	if (r < 0) {
-		rwsem_read_unlock(&inode->lock);
+		rwsem_write_unlock(&inode->lock);
 		return r;
 	}
 	region_map_init(&added, pages->lock);
@@ -435,7 +435,9 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 			nr = r;
 		}
 	}
-	rwsem_read_unlock(&inode->lock);
+	if (nr >= 0)
+		inode->reserved = true;
+	rwsem_write_unlock(&inode->lock);
 	region_map_deinit(&added);
 	return nr;
 }

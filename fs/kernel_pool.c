@@ -389,15 +389,15 @@ int kernel_pool_load(struct kernel_pool_loan *ret_loan, int dir_fd, const char *
 	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
+	memset(text, 0, sizeof(text));
 	len = read(fd, text, sizeof(text) - 1);
-	r = len < 0 ? -errno : 0;
+	if (len < 0)
+		r = -errno;
+	else if (strlen(text) != (size_t)len)
+		r = -EINVAL;
+	else
+		r = parse_loan(text, &loan);
 	close(fd);
-	if (r < 0)
-		return r;
-	text[len] = '\0';
-	if (strlen(text) != (size_t)len)
-		return -EINVAL;
-	r = parse_loan(text, &loan);
 	if (r == 0)
 		*ret_loan = loan;
 	return r;

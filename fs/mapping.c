@@ -92,8 +92,10 @@ int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int ac
 	if (r < 0)
 		return (int)r;
 	if (!(flags & HUGEFUSE_MAP_NORESERVE)) {
+		rwsem_read_lock(&inode->lock);
 		r = page_reserve(mapping->space, from, to,
 				 flags & HUGEFUSE_MAP_PRIVATE ? NULL : &mapping->added);
+		rwsem_read_unlock(&inode->lock);
 		if (r < 0) {
 			mapping_put(mapping);
 			return (int)r;
@@ -114,9 +116,20 @@ int mapping_new_forked(struct mapping *parent, int64_t from, int64_t to,
 	return r;
 }
 
+/*
+ * What this mapping has reserved, another one, or hugefuse_reserve(), may have found reserved
+ * and rely on by now: then it stays with the file, as after munmap. A mapping is counted before
+ * it reserves, and both under the inode's lock.
+ */
 void mapping_abort(struct mapping *mapping)
 {
-	page_unreserve_map(mapping->space, &mapping->added);
+	struct inode *inode = mapping->inode;
+
+	rwsem_write_lock(&inode->lock);
+	if (inode->nr_mappings == 1 && !inode->reserved)
+		page_unreserve_map(mapping->space, &mapping->added);
+	rwsem_write_unlock(&inode->lock);
+	mapping_commit(mapping);
 	mapping_put(mapping);
 }
 

@@ -17,6 +17,7 @@
 
 #include "fs/control.h"
 #include "fs/fault_service.h"
+#include "fs/log.h"
 #include "fs/populate.h"
 
 #define MAPPINGS_PER_CLIENT 65536 /* the kernel's own limit: vm.max_map_count */
@@ -186,14 +187,14 @@ static int message_unmap(const struct message_context *context, struct client *c
 			 struct received *received)
 {
 	const struct hugefuse_msg *msg = &received->msg;
-	uint64_t page_size = context->mount->backing->page_size;
 	struct mapping *mapping = client_find_mapping(client, msg->mapping);
+	uint64_t page_size = context->mount->backing->page_size;
 	int r;
 
 	if (!mapping)
 		return send_error(client, 0); /* the unmap message of the kernel was faster */
-	r = msg->address + msg->length < msg->address || msg->address % page_size != 0 ||
-			    msg->length % page_size != 0
+	r = msg->address % page_size != 0 || msg->length % page_size != 0 ||
+			    msg->address + msg->length < msg->address
 		    ? -EINVAL
 		    : mapping_unmap(mapping, msg->address, msg->address + msg->length);
 	mapping_put(mapping);
@@ -335,6 +336,9 @@ int message_receive(const struct message_context *context, struct client *client
 		r = -EPROTO;
 	if (r == 0)
 		r = handlers[type](context, client, &received);
+	if (r < 0 && r != -EAGAIN && r != -EPIPE)
+		log_debug(LOG_AREA_CONTROL, "process %d: message of type %u: %s", client->pid,
+			  type, strerror(-r));
 	for (uint32_t i = 0; i < received.nr_fds; i++)
 		close(received.fds[i]);
 	return r == -EAGAIN ? 0 : r;

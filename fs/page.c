@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/page_change.h"
 #include "fs/page_maps.h"
 
 int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pages, int64_t max,
@@ -54,33 +55,6 @@ void page_core_deinit(struct page_core *core)
 	fault_mutex_table_deinit(&core->faults);
 }
 
-/* Changes for a number of ranges that is known under the lock only. */
-static void changes_free(struct region_change *changes, size_t nr)
-{
-	for (size_t i = 0; changes && i < nr; i++)
-		region_change_free(&changes[i]);
-	free(changes);
-}
-
-static struct region_change *changes_new(size_t nr)
-{
-	struct region_change *changes = calloc(nr ? nr : 1, sizeof(*changes));
-
-	for (size_t i = 0; changes && i < nr; i++) {
-		if (region_change_init(&changes[i], 0, 1) < 0) {
-			changes_free(changes, i);
-			return NULL;
-		}
-	}
-	return changes;
-}
-
-static void change_set(struct region_change *change, int64_t from, int64_t to)
-{
-	change->from = from;
-	change->to = to;
-}
-
 /* Uncharge [from, to), whose pages are gone. @changes: one for resv and one for each node. */
 static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 			  struct region_change *changes)
@@ -88,13 +62,13 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 	int64_t nr, freed = 0;
 
 	for (int node = 0; node < space->nr_nodes; node++) {
-		change_set(&changes[node], from, to);
+		page_change_set(&changes[node], from, to);
 		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
 		for (int64_t i = 0; i < nr; i++)
 			subpool_put_page(&space->core->subpool, node);
 		freed += nr;
 	}
-	change_set(&changes[space->nr_nodes], from, to);
+	page_change_set(&changes[space->nr_nodes], from, to);
 	nr = region_map_delete_locked(&space->resv, &changes[space->nr_nodes]);
 	assert(nr >= freed);
 	subpool_unreserve(&space->core->subpool, nr - freed);
@@ -106,9 +80,9 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	int nr_nodes = file->backing->nr_nodes;
 
 	space->inst = calloc(nr_nodes, sizeof(*space->inst));
-	space->final_changes = changes_new(nr_nodes + 1);
+	space->final_changes = page_changes_new(nr_nodes + 1);
 	if (!space->inst || !space->final_changes) {
-		changes_free(space->final_changes, nr_nodes + 1);
+		page_changes_free(space->final_changes, nr_nodes + 1);
 		free(space->inst);
 		space->inst = NULL;
 		return -ENOMEM;
@@ -136,7 +110,7 @@ void page_space_deinit(struct page_space *space)
 	rwsem_write_lock(space->lock);
 	forget_locked(space, 0, REGION_END, space->final_changes);
 	rwsem_write_unlock(space->lock);
-	changes_free(space->final_changes, space->nr_nodes + 1);
+	page_changes_free(space->final_changes, space->nr_nodes + 1);
 	for (int node = 0; node < space->nr_nodes; node++)
 		region_map_deinit(&space->inst[node]);
 	free(space->inst);
@@ -148,125 +122,6 @@ void page_space_deinit(struct page_space *space)
 static struct fault_key page_key(const struct page_space *space, int64_t idx)
 {
 	return (struct fault_key){space->object, (uint64_t)(idx + space->key_offset)};
-}
-
-/* A page that is entered and being populated. */
-struct page_entry {
-	int64_t idx;
-	int node;
-	enum pool_source source;
-	bool reserved; /* space->lock; a reservation stays if it cannot be populated */
-	struct page_entry *next; /* space->lock */
-};
-
-/* Whoever reserves [from, to) counts on the pages that are there; some may not come. */
-static void reserve_entries_locked(struct page_space *space, int64_t from, int64_t to)
-{
-	for (struct page_entry *entry = space->entries; entry; entry = entry->next) {
-		if (entry->idx >= from && entry->idx < to)
-			entry->reserved = true;
-	}
-}
-
-/* Enter [from, to) into resv, and what is new of it into @added, with @changes for each gap. */
-static int64_t reserve_locked(struct page_space *space, struct region_change *change,
-			      struct region_map *added, struct region_change *changes)
-{
-	struct region gap = {change->from, change->from};
-	int64_t nr = change->to - change->from -
-		     region_map_count_locked(&space->resv, change->from, change->to);
-	int r;
-
-	r = nr > 0 ? subpool_reserve(&space->core->subpool, nr) : 0;
-	if (r < 0)
-		return r;
-	reserve_entries_locked(space, change->from, change->to);
-	if (nr == 0)
-		return 0;
-	while (added && page_next_gap_locked(space, gap.to, change->to, &gap)) {
-		change_set(changes, gap.from, gap.to);
-		region_map_commit_locked(added, changes++);
-	}
-	region_map_commit_locked(&space->resv, change);
-	return nr;
-}
-
-int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
-		     struct region_map *ret_added)
-{
-	struct region_change change, *changes;
-	bool enough;
-	size_t nr_gaps = 0;
-	int64_t r;
-
-	do {
-		r = region_change_init(&change, from, to);
-		if (r < 0)
-			return r;
-		if (ret_added) {
-			rwsem_read_lock(space->lock);
-			nr_gaps = page_count_gaps_locked(space, from, to);
-			rwsem_read_unlock(space->lock);
-		}
-		changes = changes_new(nr_gaps);
-		if (!changes) {
-			region_change_free(&change);
-			return -ENOMEM;
-		}
-		rwsem_write_lock(space->lock);
-		enough = !ret_added || page_count_gaps_locked(space, from, to) <= nr_gaps;
-		if (enough)
-			r = reserve_locked(space, &change, ret_added, changes);
-		rwsem_write_unlock(space->lock);
-		changes_free(changes, nr_gaps);
-		region_change_free(&change);
-	} while (!enough);
-	return r;
-}
-
-/* Give back the first unused reservation in [*pos, to), and move *pos behind it. */
-static int unreserve_next(struct page_space *space, int64_t *pos, int64_t to)
-{
-	struct region_change change;
-	struct region region;
-	bool found;
-	int r;
-
-	r = region_change_init(&change, *pos, to);
-	if (r < 0)
-		return r;
-	rwsem_write_lock(space->lock);
-	found = page_next_reserved_locked(space, *pos, to, &region);
-	if (found) {
-		change_set(&change, region.from, region.to);
-		subpool_unreserve(&space->core->subpool,
-				  region_map_delete_locked(&space->resv, &change));
-	}
-	rwsem_write_unlock(space->lock);
-	region_change_free(&change);
-	*pos = found ? region.to : to;
-	return 0;
-}
-
-void page_unreserve_map(struct page_space *space, struct region_map *added)
-{
-	struct region region = {0, 0};
-	bool more;
-
-	for (;;) {
-		rwsem_read_lock(space->lock);
-		more = region_map_next_locked(added, region.to, &region);
-		rwsem_read_unlock(space->lock);
-		if (!more)
-			break;
-		/* Without memory for a node the rest stays reserved, as if it were mapped
-		 * still. */
-		for (int64_t pos = region.from; pos < region.to;) {
-			if (unreserve_next(space, &pos, region.to) < 0)
-				break;
-		}
-	}
-	region_map_truncate(added, 0);
 }
 
 /* Take a page for @idx and enter it. The changes are for resv and inst. */
@@ -506,7 +361,7 @@ static void wait_populated(struct page_space *space, int64_t from, int64_t to)
 
 int page_forget(struct page_space *space, int64_t from, int64_t to)
 {
-	struct region_change *changes = changes_new(space->nr_nodes + 1);
+	struct region_change *changes = page_changes_new(space->nr_nodes + 1);
 
 	if (!changes)
 		return -ENOMEM;
@@ -514,7 +369,7 @@ int page_forget(struct page_space *space, int64_t from, int64_t to)
 	rwsem_write_lock(space->lock);
 	forget_locked(space, from, to, changes);
 	rwsem_write_unlock(space->lock);
-	changes_free(changes, space->nr_nodes + 1);
+	page_changes_free(changes, space->nr_nodes + 1);
 	return 0;
 }
 
@@ -545,7 +400,7 @@ int page_truncate(struct page_space *space, int64_t nr_pages)
 			set_nr_pages(space, nr_pages);
 		return r;
 	}
-	changes = changes_new(space->nr_nodes + 1);
+	changes = page_changes_new(space->nr_nodes + 1);
 	if (!changes)
 		return -ENOMEM;
 	/* From here on nothing is entered behind the new end; what was entered is waited for.
@@ -560,7 +415,7 @@ int page_truncate(struct page_space *space, int64_t nr_pages)
 		forget_locked(space, nr_pages, REGION_END, changes);
 		rwsem_write_unlock(space->lock);
 	}
-	changes_free(changes, space->nr_nodes + 1);
+	page_changes_free(changes, space->nr_nodes + 1);
 	return r;
 }
 

@@ -48,7 +48,8 @@ static int set_mountpoint(const struct verb *verb, struct mount_request *request
 				path, path);
 	if (!request->mountpoint)
 		return cmd_fail(verb, EXIT_FAILED, "%s: %s", path, strerror(errno));
-	/* where a dead daemon's mount is, ENOTCONN: mounting again is what mends it */
+	/* where a dead daemon's mount is, stat() fails with ENOTCONN: the daemon says what to
+	 * do */
 	if (stat(request->mountpoint, &st) == 0 && !S_ISDIR(st.st_mode))
 		return cmd_fail(verb, EXIT_FAILED,
 				"%s: not a directory; a mountpoint has to be one", path);

@@ -135,3 +135,33 @@ clear_lock_stat()
 {
 	printf '0\n' >"$hugefuse_dir/.hugefuse/lock_stat"
 }
+
+# ---- a program that maps a file, step by step ----
+
+# Map file $1, $2 kB; then each next_step touches half of it, the rest, and unmaps.
+start_steps()
+{
+	rm -f "$work_dir/in" "$work_dir/out"
+	mkfifo "$work_dir/in" "$work_dir/out"
+	steps_pid=starting
+	undo stop_steps
+	"$build_dir/bench/map_in_steps" "$1" "$2" <"$work_dir/in" >"$work_dir/out" &
+	steps_pid=$!
+	exec {steps_in}>"$work_dir/in" {steps_out}<"$work_dir/out"
+	read -r -u "$steps_out"
+}
+
+next_step()
+{
+	printf '\n' >&"$steps_in"
+	read -r -u "$steps_out"
+}
+
+stop_steps()
+{
+	[[ -n $steps_pid ]] || return 0
+	[[ $steps_pid != starting ]] || steps_pid=${!-}
+	kill -TERM "$steps_pid" 2>/dev/null || true
+	wait "$steps_pid" 2>/dev/null || true
+	steps_pid=
+}

@@ -7,10 +7,6 @@
  *
  * Peculiarities of the kernel that it has to know, since hugefuse has (or shares) them:
  *
- *  - subpool_put(): below min_size every page that comes back refills it, not just what is
- *    missing (hugepage_subpool_put_pages()), so that resv may be more than min - used.
- *  - Freeing a page of a node that has surplus pages makes it leave, also if its reservation is
- *    restored (free_huge_folio()).
  *  - An owner's anonymous page that is unmapped becomes a reservation again only while the whole
  *    machine has no surplus page (__unmap_hugepage_range(); hugetlb_lock is taken for that
  *    look); all pages of one munmap are looked at before the first is freed (mmu_gather).
@@ -20,8 +16,18 @@
  *    takes it away from the child, which gets SIGBUS at its next missing page
  *    (unmap_ref_private(), HPAGE_RESV_UNMAPPED).
  *
- * What hugefuse does otherwise, so that the operations avoid it or are made in another way:
+ * What depends on the order of mappings in an address space, or what hugefuse does otherwise,
+ * so that the operations avoid it or are made in another way:
  *
+ *  - Pages that come back refill min_size as soon as the use is below it, and all of them that
+ *    come back at once, not just what is missing (hugepage_subpool_put_pages()). So when the use
+ *    falls from above min_size to below it, what is left reserved depends on how the pages were
+ *    grouped (into VMAs, files). In the script it falls to min_size exactly, and then below.
+ *  - After such an excess a page whose reservation is restored may be a surplus one and leave
+ *    (free_huge_folio()): more is reserved than is free. hugefuse keeps that page. Not reached.
+ *  - An owner's private page that is given up by MADV_DONTNEED, or taken by punching or
+ *    truncating, is reserved again in hugefuse always; on hugetlbfs not while there are surplus
+ *    pages, see above. The script has none of that then.
  *  - ftruncate(2) to the same or a larger size drops the reservations behind the new end on
  *    hugetlbfs (hugetlbfs_setattr() calls hugetlb_vmtruncate() always). hugefuse keeps them:
  *    who has a reservation never fails. On hugetlbfs a worker lets a file grow by a mapping.

@@ -43,10 +43,8 @@ static long subpool_put(struct model *model, long nr)
 }
 
 /* return_unused_surplus_pages() */
-static void release(struct model *model, long nr)
+static void release(struct counts *counts, long nr)
 {
-	struct counts *counts = &model->counts;
-
 	counts->resv -= nr;
 	for (; nr > 0 && counts->surplus > 0 && counts->free > 0; nr--) {
 		counts->nr--;
@@ -55,50 +53,61 @@ static void release(struct model *model, long nr)
 	}
 }
 
-bool model_reserve(struct model *model, long nr)
+/* hugetlb_acct_memory(): size = min_size + nr_overcommit, so there is room. */
+static void acquire(const struct model *model, struct counts *counts, long nr)
 {
-	struct counts *counts = &model->counts;
-	long global = subpool_get(model, nr), missing;
+	long missing = counts->resv + nr - counts->free;
 
-	if (global < 0)
-		return false;
-	/* gather_surplus_pages(): size = min_size + nr_overcommit, so there is room. */
-	missing = counts->resv + global - counts->free;
-	if (global > 0 && missing > 0) {
+	if (nr > 0 && missing > 0) {
 		assert(counts->surplus + missing <= model->overcommit);
 		counts->nr += missing;
 		counts->free += missing;
 		counts->surplus += missing;
 	}
-	counts->resv += global;
+	counts->resv += nr;
+}
+
+bool model_reserve(struct model *model, long nr)
+{
+	long global = subpool_get(model, nr);
+
+	if (global < 0)
+		return false;
+	acquire(model, &model->counts, global);
 	return true;
 }
 
 void model_unreserve(struct model *model, long nr)
 {
-	release(model, subpool_put(model, nr));
+	long global = subpool_put(model, nr);
+
+	release(&model->counts, global);
 }
 
-bool model_take_page(struct model *model, bool charged)
+/* dequeue_hugetlb_folio_vma(), or else alloc_buddy_hugetlb_folio_with_mpol() */
+static void take(const struct model *model, struct counts *counts, bool reserved)
 {
-	struct counts *counts = &model->counts;
-	long global = charged ? 0 : subpool_get(model, 1);
-
-	if (global < 0)
-		return false;
-	/* dequeue_hugetlb_folio_vma(), or else alloc_buddy_hugetlb_folio_with_mpol() */
-	if (counts->free > 0 && (global == 0 || counts->free > counts->resv)) {
+	if (counts->free > 0 && (reserved || counts->free > counts->resv)) {
 		counts->free--;
 	} else {
 		assert(counts->surplus < model->overcommit);
 		counts->nr++;
 		counts->surplus++;
 	}
-	if (global == 0)
-		counts->resv--;
+	counts->resv -= reserved;
+}
+
+bool model_take_page(struct model *model, bool charged)
+{
+	long global = charged ? 0 : subpool_get(model, 1);
+
+	if (global < 0)
+		return false;
+	take(model, &model->counts, global == 0);
 	return true;
 }
 
+/* free_huge_folio() */
 void model_free_page(struct model *model, bool restore)
 {
 	struct counts *counts = &model->counts;

@@ -30,7 +30,7 @@
 #define DEFAULT_OPERATIONS 100000
 #define TEXTS_EVERY        100 /* operations */
 #define SETTLE_MS          3000
-#define HISTORY            40 /* operations that a failure prints */
+#define HISTORY            150 /* operations that a failure prints */
 
 struct config {
 	const char *name;
@@ -44,7 +44,7 @@ static const struct config configs[] = {
 	{"size", 32, 32, "", 40, false},
 	{"min_size", 32, 12, "", 30, false},
 	{"one lock", 32, 20, "region_lock=global,fault_mutexes=1", 20, false},
-	{"ahead", 32, 20, "ahead=on", 10, true},
+	{"ahead", 32, 32, "ahead=on", 10, true},
 };
 
 static uint64_t seed;
@@ -157,8 +157,7 @@ static void check_counts(size_t index)
 		return;
 	if (!settles(target_hugefuse_counts, expected, &is))
 		fail_counts(index, "hugefuse", &is, expected);
-	if ((index % TEXTS_EVERY == 0 || last) &&
-	    !settles(target_text_counts, expected, &is))
+	if ((index % TEXTS_EVERY == 0 || last) && !settles(target_text_counts, expected, &is))
 		fail_counts(index, ".hugefuse", &is, expected);
 }
 

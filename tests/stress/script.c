@@ -11,8 +11,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define DRAIN_STEPS 10000
+
 struct maker {
-	struct model model;
+	struct model model, trial;
 	uint64_t random;
 	uint64_t nr_values;
 };
@@ -88,6 +90,33 @@ static bool choose_touch(struct maker *maker, struct op *op)
 	return op->type == OP_READ || !(map->flags & OP_READONLY);
 }
 
+/* Whether @map would lose reservations, were pages [from, to) of it taken away: see model.h. */
+static bool loses(const struct model *model, const struct model_map *map, int from, int to)
+{
+	if (!map->exists || !map->owner || model->counts.surplus == 0)
+		return false;
+	for (int page = from < 0 ? 0 : from; page < map->nr && page < to; page++) {
+		if (map->anon[page] != NO_PAGE)
+			return true;
+	}
+	return false;
+}
+
+static bool somebody_loses(const struct model *model, const struct model_file *file, int from,
+			   int to)
+{
+	for (int proc = 0; proc < NR_PROCS; proc++) {
+		for (int slot = 0; slot < NR_SLOTS; slot++) {
+			const struct model_map *map = &model->proc[proc].map[slot];
+
+			if (&model->file[map->file] == file &&
+			    loses(model, map, from - map->from, to - map->from))
+				return true;
+		}
+	}
+	return false;
+}
+
 /* A part of a mapping that is all there. */
 static bool choose_part(struct maker *maker, struct op *op)
 {
@@ -106,7 +135,13 @@ static bool choose_part(struct maker *maker, struct op *op)
 		if (!map->mapped[page])
 			return false;
 	}
-	return op->type != OP_REMOVE || !(map->flags & (OP_PRIVATE | OP_READONLY));
+	if (op->type == OP_DONTNEED)
+		return !loses(&maker->model, map, op->from, op->from + op->nr);
+	if (op->type != OP_REMOVE)
+		return true;
+	return !(map->flags & (OP_PRIVATE | OP_READONLY)) &&
+	       !somebody_loses(&maker->model, &maker->model.file[map->file],
+			       map->from + op->from, map->from + op->from + op->nr);
 }
 
 /* Whether a private mapping has a copy of a page that the file has not. */
@@ -136,7 +171,8 @@ static bool choose_punch(struct maker *maker, struct op *op)
 		if (is_copied(&maker->model, file, idx))
 			return false;
 	}
-	return true;
+	return !file ||
+	       !somebody_loses(&maker->model, file, op->from, op->from + op->nr);
 }
 
 /* Only one that works as a whole. */
@@ -153,9 +189,13 @@ static bool choose_fallocate(struct maker *maker, struct op *op)
 
 static bool choose_truncate(struct maker *maker, struct op *op)
 {
+	struct model_file *file = model_find(&maker->model, op->name);
+
 	if (model_has_child(&maker->model))
 		return false;
 	op->nr = below(maker, FILE_PAGES + 1);
+	if (file && somebody_loses(&maker->model, file, op->nr, FILE_PAGES))
+		return false;
 	if (op->nr > 0 && one_in(maker, 2))
 		op->flags |= OP_UNALIGNED;
 	return true;
@@ -241,6 +281,18 @@ static enum op_type draw_type(struct maker *maker)
 	return OP_READ;
 }
 
+/* Whether the use of the mount falls through min_size: see model.h. */
+static bool falls_through(struct maker *maker, const struct op *op)
+{
+	const struct model *model = &maker->model;
+
+	if (model->min == 0 || model->counts.used <= model->min)
+		return false;
+	maker->trial = *model;
+	model_apply(&maker->trial, op);
+	return maker->trial.counts.used < model->min;
+}
+
 static void draw_op(struct maker *maker, struct op *op)
 {
 	do
@@ -250,7 +302,7 @@ static void draw_op(struct maker *maker, struct op *op)
 			.name = below(maker, NR_NAMES),
 			.value = ++maker->nr_values,
 		};
-	while (!choices[op->type].choose(maker, op));
+	while (!choices[op->type].choose(maker, op) || falls_through(maker, op));
 }
 
 static void add_step(struct script *script, struct maker *maker, const struct op *op)
@@ -260,6 +312,25 @@ static void add_step(struct script *script, struct maker *maker, const struct op
 	step->op = *op;
 	step->result = model_apply(&maker->model, op);
 	step->counts = maker->model.counts;
+}
+
+/* Let the use fall to min_size, by operations that free more than they take. */
+static void drain(struct script *script, struct maker *maker)
+{
+	static const bool frees[NR_OP_TYPES] = {
+		[OP_UNMAP] = true,    [OP_PLAIN_UNMAP] = true, [OP_REMOVE] = true,
+		[OP_PUNCH] = true,    [OP_TRUNCATE] = true,    [OP_UNLINK] = true,
+		[OP_CHILD_EXIT] = true,
+	};
+	size_t last = script->nr + DRAIN_STEPS;
+	struct op op;
+
+	while (maker->model.min > 0 && maker->model.counts.used > maker->model.min) {
+		assert(script->nr < last);
+		draw_op(maker, &op);
+		if (frees[op.type] || one_in(maker, 8))
+			add_step(script, maker, &op);
+	}
 }
 
 static void add_end(struct script *script, struct maker *maker)
@@ -289,7 +360,7 @@ void script_make(struct script *script, uint64_t seed, size_t nr, long max, long
 	const struct counts *counts;
 	struct op op;
 
-	script->steps = calloc(nr + 2 * NR_WORKERS + NR_NAMES, sizeof(*script->steps));
+	script->steps = calloc(nr + DRAIN_STEPS + 2 * NR_WORKERS + NR_NAMES, sizeof(*script->steps));
 	assert(maker && script->steps);
 	maker->random = seed;
 	model_init(&maker->model, max, min);
@@ -297,6 +368,7 @@ void script_make(struct script *script, uint64_t seed, size_t nr, long max, long
 		draw_op(maker, &op);
 		add_step(script, maker, &op);
 	}
+	drain(script, maker);
 	add_end(script, maker);
 	counts = &maker->model.counts;
 	assert(counts->used == 0 && counts->nr == min && counts->free == min &&

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What page.c and page_reserve.c share: changes of maps, and pages that are being populated. */
+#pragma once
+
+#include "fs/page.h"
+
+/* Changes for a number of ranges that is known under the lock only: NULL without memory. */
+struct region_change *page_changes_new(size_t nr);
+/* NULL-safe. */
+void page_changes_free(struct region_change *changes, size_t nr);
+void page_change_set(struct region_change *change, int64_t from, int64_t to);
+
+/* A page that is entered and being populated. */
+struct page_entry {
+	int64_t idx;
+	int node;
+	enum pool_source source;
+	bool reserved; /* space->lock; a reservation stays if it cannot be populated */
+	struct page_entry *next; /* space->lock */
+};
