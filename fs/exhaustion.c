@@ -18,7 +18,7 @@
 #include "fs/reconcile.h"
 
 #define LOOK_AGAIN_NS   100000000ULL
-#define WATCH_PAGES_MAX 65536
+#define WATCH_PAGES_MAX 1048576
 #define FOREVER_NS      1000000000ULL /* a look a second is as good as none */
 
 struct waiting_fault {
@@ -120,7 +120,7 @@ static void watch_range(struct mapping *mapping, int uffd, uint64_t start, uint6
 /* Watch every page of the mapping again. Those that are watched already stay as they are. */
 static int watch_again(struct mapping *mapping, void *data)
 {
-	uint64_t page_size = mapping->mount->backing->page_size, start, end;
+	uint64_t page_size = mapping->mount->backing->page_size;
 	struct segment *segments;
 	int nr;
 
@@ -128,7 +128,7 @@ static int watch_again(struct mapping *mapping, void *data)
 		return 0;
 	nr = mapping_segments(mapping, &segments);
 	for (int i = 0; i < nr; i++) {
-		int64_t idx = segments[i].idx, shard_end;
+		int64_t idx = segments[i].idx;
 
 		for (start = segments[i].start; start < segments[i].end; start = end) {
 			shard_end = mapping_shard_end(mapping, idx);

@@ -281,8 +281,8 @@ void files_write(fuse_req_t req, fuse_ino_t node_id, const char *buf, size_t siz
 void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset, off_t length,
 		     struct fuse_file_info *fi)
 {
-	struct open_file *file = request_file(req, node_id, fi);
 	struct mount *mount = request_mount(req);
+	struct open_file *file = request_file(req, node_id, fi); /* frees req where it fails */
 	int err = 0;
 
 	if (!file)

@@ -187,7 +187,6 @@ static int message_unmap(const struct message_context *context, struct client *c
 			 struct received *received)
 {
 	const struct hugefuse_msg *msg = &received->msg;
-	uint64_t page_size = context->mount->backing->page_size;
 	struct mapping *mapping = client_find_mapping(client, msg->mapping);
 	int r;
 

@@ -176,6 +176,7 @@ static void run_model(bool mapped)
 	compare_content(&model);
 	if (mapped)
 		assert_int_equal(hugefuse_munmap(model.mapped, MODEL_SIZE), 0);
+	model.mapped = NULL;
 	compare_content(&model);
 	free(model.bytes);
 	free(model.read);
