@@ -46,8 +46,8 @@ struct inode {
 	_Atomic uint64_t nr_refs;
 	_Atomic uint64_t nr_lookups;  /* those of nr_refs that are FUSE's */
 	_Atomic uint32_t nr_mappings; /* direct mappings, by all clients */
-	_Atomic int64_t reconcile_at; /* the hole to look at next */
 	_Atomic bool reserved;        /* pages were reserved without a mapping */
+	_Atomic int64_t reconcile_at; /* the hole to look at next */
 
 	/*
 	 * A regular file's content. lock is held for reading by what reads, writes, maps or

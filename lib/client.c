@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,6 +33,7 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
+#define FORK_TIMEOUT_MS 1000
 #define POPULATE_SLICE \
 	(256UL << 20) /* bytes, at least a page; the lock is given up in between */
 
@@ -121,6 +123,13 @@ static void forget_unmapped(char *addr, size_t length, size_t page_size)
 }
 
 /*
+ * The parent goes on when the child has attached: if it unmapped or exited before, the daemon
+ * would not know the child's mappings any more. The child's end of the pipe closes when it is
+ * done, or has died.
+ */
+static int fork_pipe[2] = {-1, -1}; /* library_lock */
+
+/*
  * Where the program has called munmap(2) itself the daemon was told by the kernel, but we were
  * not: a region with a hole could not be registered in the child as a whole.
  */
@@ -134,10 +143,32 @@ static void before_fork(void)
 		if (madvise(region->addr, region->length, MADV_NORMAL) < 0)
 			forget_unmapped(region->addr, region->length, region->page_size);
 	}
+	if (regions && pipe2(fork_pipe, O_CLOEXEC) < 0)
+		fork_pipe[0] = fork_pipe[1] = -1;
+}
+
+static void close_fork_pipe(void)
+{
+	for (int i = 0; i < 2; i++) {
+		if (fork_pipe[i] >= 0)
+			close(fork_pipe[i]);
+		fork_pipe[i] = -1;
+	}
 }
 
 static void after_fork_in_parent(void)
 {
+	struct pollfd child = {.fd = fork_pipe[0], .events = POLLIN};
+	int saved_errno = errno;
+
+	if (fork_pipe[0] >= 0) {
+		close(fork_pipe[1]);
+		fork_pipe[1] = -1;
+		while (poll(&child, 1, FORK_TIMEOUT_MS) < 0 && errno == EINTR)
+			;
+		close_fork_pipe();
+	}
+	errno = saved_errno;
 	pthread_mutex_unlock(&library_lock);
 }
 
@@ -152,6 +183,7 @@ static void after_fork_in_child(void)
 		    (!in_child_to_register(region) || attach_forked(region) < 0))
 			region->mapping = 0;
 	}
+	close_fork_pipe();
 	errno = saved_errno;
 	pthread_mutex_unlock(&library_lock);
 }

@@ -228,6 +228,10 @@ static int parent_of_grandchild(void *data)
 	return 0;
 }
 
+/*
+ * Not on the kernel's own: since 6.11 it takes the page that the child still has for reserved
+ * again when the parent ends, and gives that back, so that a page is counted too few.
+ */
 static void parent_exits_first(struct side *side)
 {
 	struct family family = {side};
@@ -248,6 +252,45 @@ static void parent_exits_first(struct side *side)
 	tell(family.to_child);
 	listen_to(family.to_parent);
 	side_expect(side, 2, 0);
+}
+
+static int child_goes_on(void *data)
+{
+	struct family *family = data;
+
+	listen_to(family->to_child);
+	*page(family->own, 1) = 2;
+	assert_int_equal(*family->own, 1);
+	tell(family->to_parent);
+	listen_to(family->to_child);
+	return 0;
+}
+
+/*
+ * Interleaving: the parent unmaps at once when fork(2) returns, while the child has perhaps not
+ * run yet. What it holds must be counted all the same.
+ */
+static void parent_unmaps_at_once(struct side *side)
+{
+	struct family family = family_new(side, 2);
+	pid_t child;
+
+	assert_int_equal(side_unmap(side, family.shared, 2 * PAGE_2M), 0);
+	assert_int_equal(ftruncate(family.fd, 0) | ftruncate(family.fd, 2 * PAGE_2M), 0);
+	*family.own = 1;
+	for (int i = 0; i < 10; i++) {
+		child = start_child(child_goes_on, &family, 0);
+		assert_int_equal(munmap(family.own, 2 * PAGE_2M), 0);
+		side_expect(side, 1, 0);
+		tell(family.to_child);
+		listen_to(family.to_parent);
+		side_expect(side, 2, 0);
+		tell(family.to_child);
+		assert_int_equal(wait_child(child, WAIT), 0);
+		side_expect(side, 0, 0);
+		family.own = side_map_pages(side, MAP_PRIVATE, family.fd, 0, 2);
+		*family.own = 1;
+	}
 }
 
 static int without_mapping(void *data)
@@ -441,7 +484,8 @@ int main(void)
 		ON_BOTH(private, POOL),
 		ON_BOTH(parent_copies, POOL),
 		ON_BOTH(child_exits, POOL),
-		ON_BOTH(parent_exits_first, POOL),
+		ON_HUGEFUSE(parent_exits_first, "", POOL),
+		ON_HUGEFUSE(parent_unmaps_at_once, "", POOL),
 		ON_BOTH(dontfork, POOL),
 		ON_BOTH(child_unmaps, POOL),
 		ON_BOTH(generations, POOL),

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -101,23 +102,28 @@ static void write_long(const char *path, long value)
 		fail_msg("%s: cannot write: %s", path, strerror(errno));
 }
 
-void require_pages(unsigned long page_size, long nr)
+bool pages_are_to_be_had(unsigned long page_size, long nr)
 {
 	char path[128];
 	long before, got;
 
 	counter_path(path, sizeof(path), page_size, "nr_hugepages");
 	if (access(path, W_OK) < 0)
-		skip_all("the kernel has no huge pages of that size");
+		return false;
 	before = read_long(path);
 	write_long(path, before + nr);
 	got = read_long(path) - before;
 	write_long(path, before);
-	if (got < nr) {
-		printf("skipped: needs %ld huge pages of %lu kB, only %ld are to be had\n", nr,
-		       page_size >> 10, got);
-		exit(SKIP_EXIT);
-	}
+	return got >= nr;
+}
+
+void require_pages(unsigned long page_size, long nr)
+{
+	char why[80];
+
+	snprintf(why, sizeof(why), "needs %ld huge pages of %lu kB", nr, page_size >> 10);
+	if (!pages_are_to_be_had(page_size, nr))
+		skip_all(why);
 }
 
 static bool is_mounted(const struct fixture *fixture)
@@ -184,10 +190,11 @@ static void exec_daemon(const struct fixture *fixture, const char *options)
 {
 	int fd = open(fixture->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
-	/* A test that fails, or is killed, leaves no mount behind. */
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (fd < 0 || dup2(fd, STDERR_FILENO) < 0)
+	/* With the standard output of a test that failed, it would keep meson waiting. */
+	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
 		_exit(126);
+	/* A test that fails leaves the mount to its daemon, which takes it down. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	close(fd);
 	execl(program(), "hugefuse", "mount", "-f", "-o", options, fixture->dir, NULL);
 	_exit(127);

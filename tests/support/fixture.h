@@ -41,6 +41,7 @@ void require_root(void);
 /* Exit with SKIP_EXIT unless the kernel can make @nr pages of @page_size bytes; leaves things
  * as they are. */
 void require_pages(unsigned long page_size, long nr);
+bool pages_are_to_be_had(unsigned long page_size, long nr);
 
 struct kernel_counts kernel_counts_read(unsigned long page_size);
 /* Set nr_hugepages, and fail where it is not obeyed. */
