@@ -87,53 +87,40 @@ static void retry_waiting(struct exhaustion *exhaustion)
 	}
 }
 
-/*
- * Watch a page again. One that was unmapped while it was not watched was unmapped without a
- * word from the kernel: it is forgotten here.
- */
-static void watch_page(struct mapping *mapping, int64_t idx, uint64_t address)
+static int watch(int uffd, uint64_t start, uint64_t end)
 {
-	uint64_t page_size = mapping->mount->backing->page_size;
 	struct uffdio_register reg = {
-		.range = {address, page_size},
+		.range = {start, end - start},
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
 
-	if (ioctl(mapping_uffd_of(mapping, idx), UFFDIO_REGISTER, &reg) == 0 || errno != EINVAL)
-		return;
-	mapping_unmap(mapping, address, address + page_size);
-	if (mapping->dead)
-		control_poke(mapping->mount->control);
+	return ioctl(uffd, UFFDIO_REGISTER, &reg) < 0 ? -errno : 0;
 }
 
 /*
- * Watch a segment that is longer than one is by rights: how long it is said the client, which
- * may be lying. Pages that were unmapped meanwhile are not looked for.
+ * Watch a range of one userfaultfd. Where a part of it is not mapped any more the rest is
+ * watched page by page; but how long the range is says the client, which may be lying. A page
+ * that was unmapped while it was not watched was unmapped without a word from the kernel: it is
+ * forgotten here.
  */
-static void watch_long(struct mapping *mapping, const struct segment *segment)
+static void watch_range(struct mapping *mapping, int uffd, uint64_t start, uint64_t end)
 {
-	uint64_t page_size = mapping->mount->backing->page_size, end;
-	int64_t idx = segment->idx, shard_end;
+	uint64_t page_size = mapping->mount->backing->page_size;
 
-	for (uint64_t start = segment->start; start < segment->end; start = end) {
-		shard_end = mapping_shard_end(mapping, idx);
-		end = segment->end;
-		if (shard_end - idx < (int64_t)((end - start) / page_size))
-			end = start + (uint64_t)(shard_end - idx) * page_size;
-		struct uffdio_register reg = {
-			.range = {start, end - start},
-			.mode = UFFDIO_REGISTER_MODE_MISSING,
-		};
-
-		ioctl(mapping_uffd_of(mapping, idx), UFFDIO_REGISTER, &reg);
-		idx = shard_end;
+	if (watch(uffd, start, end) == 0)
+		return;
+	for (int i = 0; i < WATCH_PAGES_MAX && start < end; i++, start += page_size) {
+		if (watch(uffd, start, start + page_size) == -EINVAL)
+			mapping_unmap(mapping, start, start + page_size);
 	}
+	if (mapping->dead)
+		control_poke(mapping->mount->control);
 }
 
 /* Watch every page of the mapping again. Those that are watched already stay as they are. */
 static int watch_again(struct mapping *mapping, void *data)
 {
-	uint64_t page_size = mapping->mount->backing->page_size;
+	uint64_t page_size = mapping->mount->backing->page_size, start, end;
 	struct segment *segments;
 	int nr;
 
@@ -141,15 +128,16 @@ static int watch_again(struct mapping *mapping, void *data)
 		return 0;
 	nr = mapping_segments(mapping, &segments);
 	for (int i = 0; i < nr; i++) {
-		int64_t idx = segments[i].idx;
+		int64_t idx = segments[i].idx, shard_end;
 
-		if ((segments[i].end - segments[i].start) / page_size > WATCH_PAGES_MAX) {
-			watch_long(mapping, &segments[i]);
-			continue;
+		for (start = segments[i].start; start < segments[i].end; start = end) {
+			shard_end = mapping_shard_end(mapping, idx);
+			end = segments[i].end;
+			if (shard_end - idx < (int64_t)((end - start) / page_size))
+				end = start + (uint64_t)(shard_end - idx) * page_size;
+			watch_range(mapping, mapping_uffd_of(mapping, idx), start, end);
+			idx = shard_end;
 		}
-		for (uint64_t at = segments[i].start; at < segments[i].end;
-		     at += page_size, idx++)
-			watch_page(mapping, idx, at);
 	}
 	if (nr >= 0)
 		free(segments);
