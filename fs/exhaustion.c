@@ -121,7 +121,9 @@ static void watch_range(struct mapping *mapping, int uffd, uint64_t start, uint6
 static int watch_again(struct mapping *mapping, void *data)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
+	uint64_t start, end;
 	struct segment *segments;
+	int64_t shard_end;
 	int nr;
 
 	if (!atomic_exchange(&mapping->refused, false))
