@@ -120,8 +120,7 @@ static void watch_range(struct mapping *mapping, int uffd, uint64_t start, uint6
 /* Watch every page of the mapping again. Those that are watched already stay as they are. */
 static int watch_again(struct mapping *mapping, void *data)
 {
-	uint64_t page_size = mapping->mount->backing->page_size;
-	uint64_t start, end;
+	uint64_t page_size = mapping->mount->backing->page_size, start, end;
 	struct segment *segments;
 	int64_t shard_end;
 	int nr;
@@ -130,7 +129,7 @@ static int watch_again(struct mapping *mapping, void *data)
 		return 0;
 	nr = mapping_segments(mapping, &segments);
 	for (int i = 0; i < nr; i++) {
-		int64_t idx = segments[i].idx;
+		int64_t idx = segments[i].idx, shard_end;
 
 		for (start = segments[i].start; start < segments[i].end; start = end) {
 			shard_end = mapping_shard_end(mapping, idx);
