@@ -122,7 +122,6 @@ static int watch_again(struct mapping *mapping, void *data)
 {
 	uint64_t page_size = mapping->mount->backing->page_size, start, end;
 	struct segment *segments;
-	int64_t shard_end;
 	int nr;
 
 	if (!atomic_exchange(&mapping->refused, false))

@@ -188,6 +188,7 @@ static int message_unmap(const struct message_context *context, struct client *c
 {
 	const struct hugefuse_msg *msg = &received->msg;
 	struct mapping *mapping = client_find_mapping(client, msg->mapping);
+	uint64_t page_size = context->mount->backing->page_size;
 	int r;
 
 	if (!mapping)
