@@ -347,9 +347,12 @@ static int flood_tokens(void *data)
 		nr += r == 0;
 	}
 	child_check(r == -EMFILE && nr >= 8);
+	close(fd);
+	fd = open_file("tokens2", O_RDWR | O_CREAT);
 	child_check(raw_request(fd, HUGEFUSE_MAP_WRITE, 0, PAGE_2M, &map) == -EMFILE);
 	child_check(hugefuse_query(fd, &info) == 0 && info.file_reserved == 0);
 	child_check(unlink(fixture_path(&fixture, "tokens")) == 0);
+	child_check(unlink(fixture_path(&fixture, "tokens2")) == 0);
 	return 0;
 }
 

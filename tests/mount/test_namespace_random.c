@@ -299,20 +299,24 @@ static int make_until_full(const char *dir)
 static void test_nr_inodes(void **state)
 {
 	struct statfs ours, theirs;
-	char dir[64] = "/tmp/hugefuse-hugetlbfs-XXXXXX";
-	int nr;
+	char dir[] = "/tmp/hugefuse-hugetlbfs-XXXXXX", path[40];
+	int fd, nr;
 
 	memset(&beside_fixture, 0, sizeof(beside_fixture));
 	fixture_mount(&beside_fixture, "size=4M,nr_inodes=10");
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(mount("none", dir, "hugetlbfs", 0, "pagesize=2M,size=4M,nr_inodes=10"),
 			 0);
+	/* From here on it lasts as long as the descriptor, also if the test fails. */
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(umount2(dir, MNT_DETACH), 0);
+	rmdir(dir);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	nr = make_until_full(beside_fixture.dir);
 	assert_int_equal(statfs(beside_fixture.dir, &ours), 0);
-	assert_int_equal(nr, make_until_full(dir));
-	assert_int_equal(statfs(dir, &theirs), 0);
-	assert_int_equal(umount(dir), 0);
-	rmdir(dir);
+	assert_int_equal(nr, make_until_full(path));
+	assert_int_equal(fstatfs(fd, &theirs), 0);
+	close(fd);
 	assert_int_equal(ours.f_files, theirs.f_files);
 	assert_int_equal(ours.f_ffree, theirs.f_ffree);
 	assert_int_equal(ours.f_bsize, theirs.f_bsize);

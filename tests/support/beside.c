@@ -15,32 +15,34 @@ struct fixture beside_fixture;
 int beside_root[2];
 char beside_op[512];
 const char *const beside_name[2] = {"hugefuse", "tmpfs"};
-static char tmpfs_dir[64];
 
 void beside_mount(const char *options)
 {
+	char dir[] = "/tmp/hugefuse-tmpfs-XXXXXX";
+
 	memset(&beside_fixture, 0, sizeof(beside_fixture));
 	fixture_mount(&beside_fixture, options);
-	strcpy(tmpfs_dir, "/tmp/hugefuse-tmpfs-XXXXXX");
-	assert_non_null(mkdtemp(tmpfs_dir));
+	assert_non_null(mkdtemp(dir));
 	assert_int_equal(
-		mount("tmpfs", tmpfs_dir, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=256m"),
-		0);
+		mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=256m"), 0);
+	/* From here on it lasts as long as the descriptor, also if the test fails. */
+	beside_root[1] = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(umount2(dir, MNT_DETACH), 0);
+	assert_int_equal(rmdir(dir), 0);
+	assert_true(beside_root[1] >= 0);
 }
 
 void beside_umount(void)
 {
-	assert_int_equal(umount2(tmpfs_dir, MNT_DETACH), 0);
-	rmdir(tmpfs_dir);
+	close(beside_root[1]);
 	fixture_umount(&beside_fixture);
 }
 
 void beside_open(void)
 {
 	beside_root[0] = open(beside_fixture.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	beside_root[1] = open(tmpfs_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (beside_root[0] < 0 || beside_root[1] < 0) {
-		perror("cannot open the roots");
+	if (beside_root[0] < 0) {
+		perror("cannot open the root");
 		_exit(1);
 	}
 }
