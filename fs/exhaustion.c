@@ -98,21 +98,21 @@ static int watch(int uffd, uint64_t start, uint64_t end)
 }
 
 /*
- * Watch a range of one userfaultfd. Where a part of it is not mapped any more the rest is
- * watched page by page; but how long the range is says the client, which may be lying. A page
- * that was unmapped while it was not watched was unmapped without a word from the kernel: it is
- * forgotten here.
+ * Watch a range of one userfaultfd, page by page: over a whole range it succeeds if anything is
+ * mapped in it. But how long the range is says the client, which may be lying: what is behind
+ * the first pages is watched as one. A page that was unmapped while it was not watched was
+ * unmapped without a word from the kernel: it is forgotten here.
  */
 static void watch_range(struct mapping *mapping, int uffd, uint64_t start, uint64_t end)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
 
-	if (watch(uffd, start, end) == 0)
-		return;
 	for (int i = 0; i < WATCH_PAGES_MAX && start < end; i++, start += page_size) {
 		if (watch(uffd, start, start + page_size) == -EINVAL)
 			mapping_unmap(mapping, start, start + page_size);
 	}
+	if (start < end)
+		watch(uffd, start, end);
 	if (mapping->dead)
 		control_poke(mapping->mount->control);
 }
