@@ -126,7 +126,8 @@ static bool memory_is_gone(struct client *client)
 static void disconnect(struct control *control, struct client *client)
 {
 	unwatch(control, client->socket);
-	/* If it is us who end it, for a message that is none, the client hears of it at once. */
+	/* If it is us who end it, for a message that is none, the client hears of it at once.
+	 */
 	shutdown(client->socket, SHUT_RDWR);
 	client->connected = false;
 	if (client_has_exited(client) || memory_is_gone(client))

@@ -8,8 +8,8 @@
  *	hugefuse's counters	model
  *	statfs(2)'s use		model, hugetlbfs, private hugetlbfs, hugefuse
  *
- * and now and then the texts in .hugefuse, with the sum of what its files and maps have. What the
- * model knows of the kernel's ways, and what is left out, is in model.h.
+ * and now and then the texts in .hugefuse, with the sum of what its files and maps have. What
+ *the model knows of the kernel's ways, and what is left out, is in model.h.
  *
  * With ahead= pages are there sooner than the model thinks, so that what follows may differ:
  * then hugefuse is compared with the kernel only.

@@ -58,11 +58,12 @@ static bool choose_slot(struct maker *maker, struct op *op)
 
 static bool choose_map(struct maker *maker, struct op *op)
 {
-	static const unsigned int kinds[] = {0, 0, 0, OP_NORESERVE, OP_PRIVATE, OP_PRIVATE,
-					     OP_PRIVATE | OP_NORESERVE};
+	static const unsigned int kinds[] = {
+		0, 0, 0, OP_NORESERVE, OP_PRIVATE, OP_PRIVATE, OP_PRIVATE | OP_NORESERVE};
 
 	op->slot = below(maker, NR_SLOTS);
-	if (model_map_of(&maker->model, op)->exists || maker->model.proc[CHILD_OF(op->proc)].alive)
+	if (model_map_of(&maker->model, op)->exists ||
+	    maker->model.proc[CHILD_OF(op->proc)].alive)
 		return false;
 	draw_range(maker, FILE_PAGES, &op->from, &op->nr);
 	op->flags = kinds[below(maker, sizeof(kinds) / sizeof(kinds[0]))];
@@ -171,8 +172,7 @@ static bool choose_punch(struct maker *maker, struct op *op)
 		if (is_copied(&maker->model, file, idx))
 			return false;
 	}
-	return !file ||
-	       !somebody_loses(&maker->model, file, op->from, op->from + op->nr);
+	return !file || !somebody_loses(&maker->model, file, op->from, op->from + op->nr);
 }
 
 /* Only one that works as a whole. */
@@ -318,8 +318,8 @@ static void add_step(struct script *script, struct maker *maker, const struct op
 static void drain(struct script *script, struct maker *maker)
 {
 	static const bool frees[NR_OP_TYPES] = {
-		[OP_UNMAP] = true,    [OP_PLAIN_UNMAP] = true, [OP_REMOVE] = true,
-		[OP_PUNCH] = true,    [OP_TRUNCATE] = true,    [OP_UNLINK] = true,
+		[OP_UNMAP] = true,      [OP_PLAIN_UNMAP] = true, [OP_REMOVE] = true,
+		[OP_PUNCH] = true,      [OP_TRUNCATE] = true,    [OP_UNLINK] = true,
 		[OP_CHILD_EXIT] = true,
 	};
 	size_t last = script->nr + DRAIN_STEPS;
@@ -360,7 +360,8 @@ void script_make(struct script *script, uint64_t seed, size_t nr, long max, long
 	const struct counts *counts;
 	struct op op;
 
-	script->steps = calloc(nr + DRAIN_STEPS + 2 * NR_WORKERS + NR_NAMES, sizeof(*script->steps));
+	script->steps =
+		calloc(nr + DRAIN_STEPS + 2 * NR_WORKERS + NR_NAMES, sizeof(*script->steps));
 	assert(maker && script->steps);
 	maker->random = seed;
 	model_init(&maker->model, max, min);
