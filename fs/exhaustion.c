@@ -98,18 +98,20 @@ static int watch(int uffd, uint64_t start, uint64_t end)
 }
 
 /*
- * Watch a range of one userfaultfd. Where a part of it is not mapped any more the rest is
- * watched page by page; but how long the range is says the client, which may be lying. A page
- * that was unmapped while it was not watched was unmapped without a word from the kernel: it is
- * forgotten here.
+ * Watch a range of one userfaultfd, page by page: one that was unmapped while it was not
+ * watched was unmapped without a word from the kernel, and is forgotten here. The kernel does
+ * not mind holes in a range, so that only asking for the page alone tells. A range longer than
+ * one is by rights, of which the client may be lying, is watched as a whole.
  */
 static void watch_range(struct mapping *mapping, int uffd, uint64_t start, uint64_t end)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
 
-	if (watch(uffd, start, end) == 0)
+	if ((end - start) / page_size > WATCH_PAGES_MAX) {
+		watch(uffd, start, end);
 		return;
-	for (int i = 0; i < WATCH_PAGES_MAX && start < end; i++, start += page_size) {
+	}
+	for (; start < end; start += page_size) {
 		if (watch(uffd, start, start + page_size) == -EINVAL)
 			mapping_unmap(mapping, start, start + page_size);
 	}
