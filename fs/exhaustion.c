@@ -98,23 +98,21 @@ static int watch(int uffd, uint64_t start, uint64_t end)
 }
 
 /*
- * Watch a range of one userfaultfd, page by page: one that was unmapped while it was not
- * watched was unmapped without a word from the kernel, and is forgotten here. The kernel does
- * not mind holes in a range, so that only asking for the page alone tells. A range longer than
- * one is by rights, of which the client may be lying, is watched as a whole.
+ * Watch a range of one userfaultfd, page by page: over a whole range it succeeds if anything is
+ * mapped in it. But how long the range is says the client, which may be lying: what is behind
+ * the first pages is watched as one. A page that was unmapped while it was not watched was
+ * unmapped without a word from the kernel: it is forgotten here.
  */
 static void watch_range(struct mapping *mapping, int uffd, uint64_t start, uint64_t end)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
 
-	if ((end - start) / page_size > WATCH_PAGES_MAX) {
-		watch(uffd, start, end);
-		return;
-	}
-	for (; start < end; start += page_size) {
+	for (int i = 0; i < WATCH_PAGES_MAX && start < end; i++, start += page_size) {
 		if (watch(uffd, start, start + page_size) == -EINVAL)
 			mapping_unmap(mapping, start, start + page_size);
 	}
+	if (start < end)
+		watch(uffd, start, end);
 	if (mapping->dead)
 		control_poke(mapping->mount->control);
 }

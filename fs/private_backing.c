@@ -32,6 +32,8 @@
 #define PAGEMAP_PRESENT   (1ULL << 63)
 #define PAGEMAP_FILE      (1ULL << 61)
 #define PAGEMAP_EXCLUSIVE (1ULL << 56)
+#define PAGEMAP_KINDS     (PAGEMAP_FILE | PAGEMAP_EXCLUSIVE)
+#define PAGEMAP_MAPPED    1 /* ours */
 
 static struct mapping *to_mapping(struct backing_file *file)
 {
@@ -64,6 +66,41 @@ static void *zeroes(uint64_t page_size)
 	return addr;
 }
 
+/* What the client's page table has at @address; 0 where nothing is mapped, or -errno. */
+static int64_t pagemap_entry(struct mapping *mapping, uint64_t address)
+{
+	uint64_t entry;
+	ssize_t n;
+	int fd;
+
+	if (!address || !mapping->client)
+		return 0;
+	fd = client_pagemap(mapping->client);
+	if (fd < 0)
+		return fd;
+	n = pread(fd, &entry, sizeof(entry), (off_t)(address / 4096 * sizeof(entry)));
+	if (n != sizeof(entry))
+		return n < 0 ? -errno : 0;
+	/* The frame number is none of our business; bit 63 would be taken for an error. */
+	return entry & PAGEMAP_PRESENT ? (int64_t)(PAGEMAP_MAPPED | (entry & PAGEMAP_KINDS)) : 0;
+}
+
+/*
+ * UFFDIO_COPY has said EEXIST, and has woken nobody. The kernel (6.18) says so where it has no
+ * page to give, too: then nothing is there. Returns 0 where there is a page of the mapping's.
+ */
+static int check_exists(struct mapping *mapping, int uffd, uint64_t address)
+{
+	int64_t entry = pagemap_entry(mapping, address);
+
+	if (entry == 0)
+		return -ENOSPC;
+	if (entry < 0 || entry & PAGEMAP_FILE)
+		return -ERANGE; /* the file has the page: whoever faulted finds it now */
+	mapping_wake(mapping, uffd, address);
+	return 0;
+}
+
 static int private_populate(struct backing_file *file, int64_t idx, int node)
 {
 	struct mapping *mapping = to_mapping(file);
@@ -73,7 +110,7 @@ static int private_populate(struct backing_file *file, int64_t idx, int node)
 		.src = (uintptr_t)zeroes(page_size),
 		.len = page_size,
 	};
-	int uffd = mapping_uffd_of(mapping, idx);
+	int uffd = mapping_uffd_of(mapping, idx), r;
 
 	if (!copy.src)
 		return -ENOMEM;
@@ -83,7 +120,8 @@ static int private_populate(struct backing_file *file, int64_t idx, int node)
 		return node;
 	switch (errno) {
 	case EEXIST:
-		return node;
+		r = check_exists(mapping, uffd, copy.dst);
+		return r < 0 ? r : node;
 	case ENOENT:
 	case ESRCH:
 	case EINVAL:
@@ -101,18 +139,11 @@ static int private_populate(struct backing_file *file, int64_t idx, int node)
 static int private_present(struct backing_file *file, int64_t idx)
 {
 	struct mapping *mapping = to_mapping(file);
-	uint64_t address = mapping_address_of(mapping, idx), entry;
-	int fd, r;
+	int64_t entry = pagemap_entry(mapping, mapping_address_of(mapping, idx));
 
-	if (!address || !mapping->client)
-		return 0;
-	fd = client_pagemap(mapping->client);
-	if (fd < 0)
-		return fd;
-	r = pread(fd, &entry, sizeof(entry), (off_t)(address / 4096 * sizeof(entry)));
-	if (r != sizeof(entry))
-		return r < 0 ? -errno : 0;
-	if (!(entry & PAGEMAP_PRESENT) || (entry & PAGEMAP_FILE))
+	if (entry < 0)
+		return (int)entry;
+	if (entry == 0 || entry & PAGEMAP_FILE)
 		return 0;
 	return !mapping->forked || (entry & PAGEMAP_EXCLUSIVE);
 }

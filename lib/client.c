@@ -108,17 +108,13 @@ static int attach_forked(struct region *region)
 	return register_region(region);
 }
 
-static void keep_quiet(const struct region *part, void *data)
-{
-}
-
 /* Forget the pages of [addr, addr + length) that are not mapped any more. */
 static void forget_unmapped(char *addr, size_t length, size_t page_size)
 {
 	for (size_t done = 0; done < length; done += page_size) {
 		if (madvise(addr + done, page_size, MADV_NORMAL) < 0 &&
 		    region_prepare_cut() == 0)
-			region_cut(addr + done, page_size, keep_quiet, NULL);
+			region_cut(addr + done, page_size, tell_unmapped, NULL);
 	}
 }
 
@@ -130,8 +126,8 @@ static void forget_unmapped(char *addr, size_t length, size_t page_size)
 static int fork_pipe[2] = {-1, -1}; /* library_lock */
 
 /*
- * Where the program has called munmap(2) itself the daemon was told by the kernel, but we were
- * not: a region with a hole could not be registered in the child as a whole.
+ * Where the program has called munmap(2) itself we were not told: a region with a hole could
+ * not be registered in the child as a whole.
  */
 static void before_fork(void)
 {
@@ -411,6 +407,10 @@ static char *shard_end(const struct region *region, char *addr)
 	char *end = region->addr + region->length;
 
 	return rest < (size_t)(end - addr) ? addr + rest : end;
+}
+
+static void keep_quiet(const struct region *part, void *data)
+{
 }
 
 /* Move [from, from + length) of @region to @to, whose pages are unmapped first. */

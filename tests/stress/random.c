@@ -16,7 +16,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -49,13 +48,13 @@ static const struct config configs[] = {
 
 static uint64_t seed;
 static size_t nr_operations = DEFAULT_OPERATIONS;
-static size_t stop_at = SIZE_MAX;
 
 struct run {
 	const struct config *config;
 	struct script script;
 	struct target target;
 	struct worker_set workers;
+	size_t index;       /* of the step that is executed */
 	struct step *trace; /* what hugetlbfs did, for comparison with hugefuse */
 };
 
@@ -68,6 +67,11 @@ static void print_history(size_t index)
 	for (size_t i = index < HISTORY ? 0 : index - HISTORY; i <= index; i++)
 		script_print(stderr, &run.script, i);
 	print_error("again with: -s %" PRIu64 " -n %zu\n", seed, nr_operations);
+}
+
+static void explain(void)
+{
+	print_history(run.index);
 }
 
 static bool counts_equal(const struct counts *a, const struct counts *b)
@@ -188,8 +192,7 @@ static void execute_step(size_t index)
 	bool last = index + 1 == run.script.nr;
 	struct result result;
 
-	if (index == stop_at)
-		raise(SIGSTOP);
+	run.index = index;
 	result = workers_execute(&run.workers, &step->op, &step->result);
 	if (run.config->ahead && !last) {
 		check_ahead(index);
@@ -208,7 +211,7 @@ static void execute_script(bool is_kernel)
 
 	target_mount(&run.target, is_kernel, run.config->max, run.config->min,
 		     run.config->options);
-	workers_start(&run.workers, &run.target);
+	workers_start(&run.workers, &run.target, explain);
 	start = now_ms();
 	for (size_t i = 0; i < run.script.nr; i++)
 		execute_step(i);

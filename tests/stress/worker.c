@@ -58,9 +58,9 @@ static void kill_worker(struct worker_set *set, int worker)
 	}
 }
 
-void workers_start(struct worker_set *set, const struct target *target)
+void workers_start(struct worker_set *set, const struct target *target, void (*explain)(void))
 {
-	*set = (struct worker_set){.target = target};
+	*set = (struct worker_set){.target = target, .explain = explain};
 	for (int proc = 0; proc < NR_PROCS; proc++)
 		set->socket[proc] = -1;
 	for (int worker = 0; worker < NR_WORKERS; worker++)
@@ -89,9 +89,11 @@ static struct client_reply receive_reply(struct worker_set *set, int proc, const
 
 	while (poll(&poll_fd, 1, ANSWER_MS) < 0 && errno == EINTR)
 		;
-	if (recv(set->socket[proc], &reply, sizeof(reply), MSG_DONTWAIT) != sizeof(reply))
-		fail_msg("process %d does not answer %s after %d s, or has died", proc,
-			 op_name(op->type), ANSWER_MS / 1000);
+	if (recv(set->socket[proc], &reply, sizeof(reply), MSG_DONTWAIT) == sizeof(reply))
+		return reply;
+	set->explain();
+	fail_msg("process %d does not answer %s after %d s, or has died", proc,
+		 op_name(op->type), ANSWER_MS / 1000);
 	return reply;
 }
 

@@ -16,9 +16,10 @@ struct worker_set {
 	const struct target *target;
 	pid_t pid[NR_PROCS];  /* 0: none */
 	int socket[NR_PROCS]; /* the driver's ends */
+	void (*explain)(void); /* called before the test fails: what was going on */
 };
 
-void workers_start(struct worker_set *set, const struct target *target);
+void workers_start(struct worker_set *set, const struct target *target, void (*explain)(void));
 /* Kill them all. */
 void workers_stop(struct worker_set *set);
 /*
