@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "fs/client.h"
+#include "fs/clock.h"
 #include "fs/fault_service.h"
 #include "fs/file.h"
 #include "fs/log.h"
@@ -130,8 +131,22 @@ static void disconnect(struct control *control, struct client *client)
 	 */
 	shutdown(client->socket, SHUT_RDWR);
 	client->connected = false;
-	if (client_has_exited(client) || memory_is_gone(client))
+	client->disconnected_ns = clock_now_ns();
+	if (client_has_exited(client) || client->nr_mappings == 0)
 		drop_client(control, client);
+}
+
+/*
+ * Whether a client without a connection has gone by exec(2). A process that exits closes its
+ * connection when its memory is gone, but before it lets go of the files that it had mapped: if
+ * it were dropped then, their pages would be counted as free a moment before they are. Its
+ * pidfd tells when it is over.
+ */
+static bool has_gone(struct client *client)
+{
+	return !client->connected &&
+	       clock_now_ns() - client->disconnected_ns >= TICK_MS * 1000000ULL &&
+	       memory_is_gone(client);
 }
 
 static int peer_credentials(int socket, struct ucred *ret_cred)
@@ -244,7 +259,7 @@ static void look_after(struct control *control)
 	for (client = control->clients; client; client = next) {
 		next = client->next;
 		control_reap(control, client);
-		if (!client->connected && memory_is_gone(client))
+		if (has_gone(client))
 			drop_client(control, client);
 	}
 }
