@@ -118,7 +118,6 @@ static int steal_messages(void *data)
 	struct pollfd poll_fd = {.events = POLLIN};
 	struct uffd_msg messages[16];
 	pthread_t thread;
-	int nr = 0;
 
 	child_check(mapped_with_uffd(&mapping, UFFD_FEATURE_EVENT_REMOVE |
 						       UFFD_FEATURE_EVENT_UNMAP) == 0);
@@ -128,7 +127,9 @@ static int steal_messages(void *data)
 					   mapping.addr + i * PAGE_2M) == 0);
 	for (int i = 0; i < 200; i++) {
 		poll(&poll_fd, 1, 1);
-		nr += read(mapping.uffd, messages, sizeof(messages)) > 0;
+		/* What is stolen does not matter, nor whether the daemon was faster. */
+		if (read(mapping.uffd, messages, sizeof(messages)) < 0)
+			continue;
 	}
 	return 0;
 }
