@@ -48,7 +48,7 @@ void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_c
 		mapping_wake(fault->mapping, fault->uffd, fault->address);
 }
 
-static int instantiate(struct mapping *mapping, int64_t idx)
+int fault_instantiate(struct mapping *mapping, int64_t idx)
 {
 	bool keep = mapping->flags & HUGEFUSE_MAP_PRIVATE && mapping_keeps_reservation(mapping);
 	int r = page_instantiate(mapping->space, idx, POOL_ANY_NODE);
@@ -101,7 +101,7 @@ static bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 	}
 	if (populate_window(thread, fault, ahead))
 		return true;
-	r = instantiate(mapping, fault->idx);
+	r = fault_instantiate(mapping, fault->idx);
 	if (!fault_resolved(thread, fault, r))
 		return false;
 	if (r >= 0)

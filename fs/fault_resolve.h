@@ -28,6 +28,11 @@ void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping
 void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,
 			 const struct uffd_msg *message);
 
+/*
+ * Instantiate page @idx, which was faulted on: what page_instantiate() returns, after looking
+ * for pages that the kernel has given or taken where that could make it succeed.
+ */
+int fault_instantiate(struct mapping *mapping, int64_t idx);
 /* Try @fault again on @thread, soon. */
 void fault_retry(struct fault_thread *thread, const struct fault *fault);
 /* Let the kernel decide what becomes of it, which without a free page is SIGBUS. */

@@ -21,12 +21,6 @@
 
 static const char zero_chunk[ZERO_CHUNK];
 
-/* A path through which the O_PATH descriptor's inode can be changed. */
-static void inode_proc_path(const struct inode *inode, char path[40])
-{
-	snprintf(path, 40, "/proc/self/fd/%d", inode->fd);
-}
-
 off_t file_size(struct inode *inode)
 {
 	struct stat st;
@@ -38,9 +32,9 @@ off_t file_size(struct inode *inode)
 
 static int set_names_size(struct inode *inode, off_t size)
 {
-	char path[40];
+	char path[INODE_FD_PATH_SIZE];
 
-	inode_proc_path(inode, path);
+	inode_fd_path(inode, path);
 	return truncate(path, size) < 0 ? -errno : 0;
 }
 

@@ -126,7 +126,8 @@ int mapping_new_forked(struct mapping *parent, int64_t from, int64_t to,
 /*
  * What this mapping has reserved, another one, or hugefuse_reserve(), may have found reserved
  * and rely on by now: then it stays with the file, as after munmap. A mapping is counted before
- * it reserves, and both under the inode's lock.
+ * it reserves, and reserves with the inode's lock held: whoever is not counted here yet will
+ * find these pages not reserved.
  */
 void mapping_abort(struct mapping *mapping)
 {
@@ -159,17 +160,6 @@ struct mapping *mapping_ref(struct mapping *mapping)
 {
 	mapping->nr_refs++;
 	return mapping;
-}
-
-bool mapping_ref_unless_zero(struct mapping *mapping)
-{
-	uint64_t nr = mapping->nr_refs;
-
-	while (nr > 0) {
-		if (atomic_compare_exchange_weak(&mapping->nr_refs, &nr, nr + 1))
-			return true;
-	}
-	return false;
 }
 
 void mapping_put(struct mapping *mapping)

@@ -98,8 +98,6 @@ void mapping_abort(struct mapping *mapping);
 void mapping_commit(struct mapping *mapping);
 
 struct mapping *mapping_ref(struct mapping *mapping);
-/* Returns false where the last reference has gone already. */
-bool mapping_ref_unless_zero(struct mapping *mapping);
 void mapping_put(struct mapping *mapping);
 
 /* The first segment: [address, address + length) holds the pages from mapping->from on. */

@@ -98,12 +98,14 @@ static bool populate_step(struct fault_thread *thread, struct fault_background *
 
 	if (!job->mapping->dead && !thread->stop)
 		idx = job_claim(job);
-	if (idx >= 0)
-		r = page_instantiate(job->mapping->space, idx, POOL_ANY_NODE);
-	if (idx >= 0 && job->has_fault && idx == job->fault.idx)
+	if (idx >= 0 && job->has_fault && idx == job->fault.idx) {
+		r = fault_instantiate(job->mapping, idx);
 		job->result = r;
-	else if (r > PAGE_PRESENT)
-		fault_thread_count(thread, FAULT_AHEAD);
+	} else if (idx >= 0) {
+		r = page_instantiate(job->mapping->space, idx, POOL_ANY_NODE);
+		if (r > PAGE_PRESENT)
+			fault_thread_count(thread, FAULT_AHEAD);
+	}
 	if (idx >= 0 && r >= 0)
 		return true;
 	job_put(thread, job);

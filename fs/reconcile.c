@@ -126,13 +126,6 @@ static void reconcile_private(struct mapping *mapping, int64_t *probes)
 		free(segments);
 }
 
-void reconcile_mapping(struct mapping *mapping)
-{
-	int64_t probes = PROBES_MAX;
-
-	reconcile_private(mapping, &probes);
-}
-
 static int visit_inode(struct mount *mount, struct inode *inode, void *data)
 {
 	reconcile_file(inode, data);

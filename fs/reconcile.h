@@ -10,8 +10,6 @@
 
 /* One file's pages; nothing is looked at in detail while the number of pages agrees. */
 void reconcile_inode(struct mount *mount, struct inode *inode);
-/* The pages of a private mapping. Shared ones are their file's. */
-void reconcile_mapping(struct mapping *mapping);
 /*
  * An operation has failed with @error: if that was for want of a page, reconcile everything and
  * return true, as it may succeed now.

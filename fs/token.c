@@ -146,13 +146,3 @@ void token_expire(struct token_table *table)
 		token_free(token);
 	}
 }
-
-size_t token_count(struct token_table *table)
-{
-	size_t nr;
-
-	mutex_lock(&table->lock);
-	nr = table->nr_tokens;
-	mutex_unlock(&table->lock);
-	return nr;
-}

@@ -41,4 +41,3 @@ int token_new(struct token_table *table, struct mapping *mapping, pid_t pid,
 struct mapping *token_redeem(struct token_table *table, const uint64_t key[2], pid_t pid);
 /* Abort the pending mappings whose time is over or whose process has exited. */
 void token_expire(struct token_table *table);
-size_t token_count(struct token_table *table);

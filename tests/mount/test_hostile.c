@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hostile.h"
 #include "hugefuse.h"
 #include "raw_client.h"
 #include "witness.h"
@@ -32,16 +33,6 @@
 #define FUZZ_MS 12000
 
 /* Messages that are wrong. */
-
-static int attach(struct raw_mapping *mapping, const char *name, uint32_t flags, uint64_t pages)
-{
-	int fd = open_file(name, O_RDWR | O_CREAT);
-
-	child_check(fd >= 0);
-	child_check(raw_mapping_attach(mapping, fd, flags, 0, pages * PAGE_2M) == 0);
-	close(fd);
-	return 0;
-}
 
 /* An address where nothing is, for lies. */
 #define LIE 0x7000000000UL
@@ -458,26 +449,6 @@ static void test_dying(void **state)
 /* Everything at random. */
 
 #define FUZZ_SOCKETS 8
-
-static const int64_t absurd[] = {
-	0,
-	1,
-	-1,
-	INT32_MAX,
-	1L << 32,
-	1L << 46,
-	1L << 59,
-	1L << 60,
-	(1L << 60) + 1,
-	INT64_MAX,
-	INT64_MIN,
-	INT64_MAX - 1,
-	INT64_MAX - (int64_t)PAGE_2M,
-	INT64_MAX - (int64_t)PAGE_2M + 1,
-	4095,
-	(int64_t)PAGE_2M,
-};
-#define NR_ABSURD (sizeof(absurd) / sizeof(absurd[0]))
 
 struct fuzzer {
 	int socks[FUZZ_SOCKETS];

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hostile.h"
 #include "hugefuse.h"
 #include "raw_client.h"
 #include "witness.h"
@@ -101,26 +102,6 @@ static void test_longest_files(void **state)
 }
 
 /* Numbers that are absurd. */
-
-static const int64_t absurd[] = {
-	0,
-	1,
-	-1,
-	INT32_MAX,
-	1L << 32,
-	1L << 46,
-	1L << 59,
-	1L << 60,
-	(1L << 60) + 1,
-	INT64_MAX,
-	INT64_MIN,
-	INT64_MAX - 1,
-	INT64_MAX - (int64_t)PAGE_2M,
-	INT64_MAX - (int64_t)PAGE_2M + 1,
-	4095,
-	(int64_t)PAGE_2M,
-};
-#define NR_ABSURD (sizeof(absurd) / sizeof(absurd[0]))
 
 static int use_absurd_numbers(void *data)
 {

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hostile.h"
 #include "hugefuse.h"
 #include "raw_client.h"
 #include "witness.h"
@@ -30,16 +31,6 @@
 #define USER          12345
 #define PAGES         16
 #define CPU_WINDOW_MS 300
-
-static int attach(struct raw_mapping *mapping, const char *name, uint32_t flags, uint64_t pages)
-{
-	int fd = open_file(name, O_RDWR | O_CREAT);
-
-	child_check(fd >= 0);
-	child_check(raw_mapping_attach(mapping, fd, flags, 0, pages * PAGE_2M) == 0);
-	close(fd);
-	return 0;
-}
 
 /* Userfaultfds that misbehave. */
 
