@@ -28,6 +28,7 @@
 
 #include "fs/control.h"
 #include "fs/fault_service.h"
+#include "fs/fuse_device.h"
 #include "fs/fuse_ops.h"
 #include "fs/log.h"
 #include "fs/mount.h"
@@ -228,6 +229,10 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 		exit_code = fail(mountpoint, "cannot mount FUSE there; is /dev/fuse there "
 					     "(modprobe fuse), and are we root?");
 		goto out_destroy;
+	}
+	if (fuse_device_attach(daemon->session) < 0) {
+		exit_code = fail(mountpoint, "cannot use the FUSE device");
+		goto out_unmount;
 	}
 	daemon->main_thread = pthread_self();
 	if (pthread_create(&daemon->signal_thread, NULL, signal_main, daemon) != 0) {
