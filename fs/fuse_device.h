@@ -2,6 +2,8 @@
 /* How a session reads and writes /dev/fuse. */
 #pragma once
 
+#include <stdint.h>
+
 struct fuse_session;
 
 /*
@@ -13,3 +15,9 @@ struct fuse_session;
  * error.
  */
 int fuse_device_attach(struct fuse_session *session);
+
+/*
+ * close(2) returns before the daemon has handled it: wait, at most @timeout_ns, for what the kernel
+ * has told by now.
+ */
+void fuse_device_settle(uint64_t timeout_ns);

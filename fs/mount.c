@@ -25,6 +25,7 @@
 /* The sizes of a mount in pages, from options that may be bytes, per cent, or not given. */
 struct mount_pages {
 	int64_t max, min;
+	int64_t data_max; /* what nr_hugepages may be raised to */
 };
 
 static int64_t option_pages(const struct option_size *size, uint64_t page_size,
@@ -72,6 +73,13 @@ static int resolve_sizes(const struct mount_options *options, const struct pool_
 		snprintf(error, error_size, "min_size is more than size");
 		return -EINVAL;
 	}
+	pages.data_max = pages.max;
+	if (is_set(&options->max_size))
+		pages.data_max = option_pages(&options->max_size, options->pagesize, kernel->nr);
+	if (pages.data_max < pages.max) {
+		snprintf(error, error_size, "max_size is less than size");
+		return -EINVAL;
+	}
 	*ret_pages = pages;
 	return 0;
 }
@@ -101,7 +109,7 @@ static int mount_data(struct mount *mount, const struct mount_pages *pages, char
 
 	snprintf(data, sizeof(data),
 		 "pagesize=%" PRIu64 ",size=%" PRIu64 ",min_size=%" PRIu64 ",mode=0700",
-		 page_size, (uint64_t)pages->max * page_size, (uint64_t)pages->min * page_size);
+		 page_size, (uint64_t)pages->data_max * page_size, (uint64_t)pages->min * page_size);
 	fd = run_dir_mount(mount->run_dir, "data", "hugetlbfs", data, error, error_size);
 	if (fd < 0)
 		return fd;
@@ -120,6 +128,9 @@ static int borrow_pages(struct mount *mount, const struct mount_pages *pages,
 	int r;
 
 	*error = '\0';
+	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
+	mount->data_max = pages->data_max;
+	mount->data_min = pages->min;
 	r = kernel_pool_borrow(mount->options->pagesize, mount->nr_nodes, pages->min,
 			       pages->max - pages->min, &mount->loan, ret_node_pages, error,
 			       error_size);
@@ -148,6 +159,7 @@ static int init_objects(struct mount *mount, const struct mount_pages *pages,
 	if (r < 0)
 		goto out_error;
 	mount->has_core = true;
+	memcpy(mount->node_pages, node_pages, sizeof(mount->node_pages));
 	fd = fcntl(mount->names_fd, F_DUPFD_CLOEXEC, 0);
 	r = fd < 0 ? -errno : inode_table_init(&mount->inodes, fd);
 	if (r < 0)
