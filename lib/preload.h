@@ -14,6 +14,7 @@
 #pragma once
 
 #include <limits.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,14 @@ void *next_shmat(int id, const void *addr, int flags);
 int next_shmdt(const void *addr);
 int next_shmctl(int id, int command, struct shmid_ds *buf);
 
+int next_execvpe(const char *file, char *const argv[], char *const env[]);
+int next_posix_spawn(bool search, pid_t *pid, const char *path,
+		     const posix_spawn_file_actions_t *actions,
+		     const posix_spawnattr_t *attributes, char *const argv[],
+		     char *const env[]);
+/* Whether the next definitions are just being looked up. */
+bool preload_is_looking_up(void);
+
 /* One line on stderr where HUGEFUSE_VERBOSE asks for it. Keeps errno. */
 void preload_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -46,9 +55,14 @@ const char *preload_mount(const char **ret_why);
  */
 bool preload_is_direct(int fd, size_t *ret_page_size);
 /*
+ * Whether the mount serves pages of the size that @page_shift asks for (log2; 0: the default huge
+ * page size), and that size. -ENODEV, after a word about it, where it is the kernel that has to
+ * serve the request, called @what.
+ */
+int preload_check(const char *what, unsigned int page_shift, size_t *ret_page_size);
+/*
  * A new file of the mount without a name, open for reading and writing, of @size bytes, whose
- * pages have the size that @page_shift (log2; 0: the default huge page size) asks for. -errno;
- * -ENODEV, after a word about it, where it is the kernel that has to serve the request.
+ * pages have the size that @page_shift asks for. -errno; -ENODEV as preload_check().
  */
 int preload_unlinked_file(const char *what, unsigned int page_shift, size_t size,
 			  size_t *ret_page_size);

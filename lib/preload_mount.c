@@ -113,21 +113,33 @@ static int make_file(const char *mount)
 	return fd;
 }
 
-static int check_page_size(const char *what, const char *mount, int fd, unsigned int shift,
-			   size_t *ret_page_size)
+int preload_check(const char *what, unsigned int page_shift, size_t *ret_page_size)
 {
+	const char *why, *mount = preload_mount(&why);
+	bool direct = false;
 	size_t page_size;
+	int fd;
 
-	if (!preload_is_direct(fd, &page_size)) {
-		preload_say("%s goes to the kernel: %s has no hugetlb pages", what, mount);
+	if (!mount) {
+		preload_say("%s goes to the kernel: %s", what, why);
 		return -ENODEV;
 	}
-	if (shift == 0)
-		shift = preload_default_shift();
-	if (shift >= 8 * sizeof(size_t) || (size_t)1 << shift != page_size) {
+	fd = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		direct = preload_is_direct(fd, &page_size);
+		close(fd);
+	}
+	if (!direct) {
+		preload_say("%s goes to the kernel: %s is not mounted with hugetlb pages", what,
+			    mount);
+		return -ENODEV;
+	}
+	if (page_shift == 0)
+		page_shift = preload_default_shift();
+	if (page_shift >= 8 * sizeof(size_t) || (size_t)1 << page_shift != page_size) {
 		preload_say("%s goes to the kernel: it asks for pages of 2^%u bytes, those of "
 			    "%s have %zu kB",
-			    what, shift, mount, page_size >> 10);
+			    what, page_shift, mount, page_size >> 10);
 		return -ENODEV;
 	}
 	*ret_page_size = page_size;
@@ -137,21 +149,21 @@ static int check_page_size(const char *what, const char *mount, int fd, unsigned
 int preload_unlinked_file(const char *what, unsigned int page_shift, size_t size,
 			  size_t *ret_page_size)
 {
-	const char *why, *mount = preload_mount(&why);
-	int fd, r;
+	int saved_errno = errno, fd, r;
+	const char *why;
 
-	if (!mount) {
-		preload_say("%s goes to the kernel: %s", what, why);
-		return -ENODEV;
-	}
-	fd = make_file(mount);
+	r = preload_check(what, page_shift, ret_page_size);
+	errno = saved_errno;
+	if (r < 0)
+		return r;
+	fd = make_file(preload_mount(&why));
+	errno = saved_errno;
 	if (fd < 0) {
-		preload_say("%s goes to the kernel: cannot make a file on %s: %s", what, mount,
+		preload_say("%s goes to the kernel: cannot make a file on the mount: %s", what,
 			    strerror(-fd));
 		return -ENODEV;
 	}
-	r = check_page_size(what, mount, fd, page_shift, ret_page_size);
-	if (r == 0 && size > 0) {
+	if (size > 0) {
 		size = (size + *ret_page_size - 1) & ~(*ret_page_size - 1);
 		r = size == 0 ? -ENOMEM : (ftruncate(fd, (off_t)size) < 0 ? -errno : 0);
 	}

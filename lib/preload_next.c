@@ -27,12 +27,22 @@ static struct {
 	void *(*shmat)(int, const void *, int);
 	int (*shmdt)(const void *);
 	int (*shmctl)(int, int, struct shmid_ds *);
+	int (*execvpe)(const char *, char *const[], char *const[]);
+	__typeof__(posix_spawn) *posix_spawn, *posix_spawnp;
 } next; /* set by the constructor */
+
+static bool looking_up;
+
+bool preload_is_looking_up(void)
+{
+	return looking_up;
+}
 
 #define FIND(name) (next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name))
 
 static __attribute__((constructor)) void preload_init(void)
 {
+	looking_up = true;
 	FIND(mmap);
 	FIND(munmap);
 	FIND(mremap);
@@ -43,6 +53,10 @@ static __attribute__((constructor)) void preload_init(void)
 	FIND(shmat);
 	FIND(shmdt);
 	FIND(shmctl);
+	FIND(execvpe);
+	FIND(posix_spawn);
+	FIND(posix_spawnp);
+	looking_up = false;
 	client_install();
 }
 
@@ -106,6 +120,24 @@ int next_shmctl(int id, int command, struct shmid_ds *buf)
 	if (next.shmctl)
 		return next.shmctl(id, command, buf);
 	return (int)syscall(SYS_shmctl, id, command, buf);
+}
+
+int next_execvpe(const char *file, char *const argv[], char *const env[])
+{
+	if (next.execvpe)
+		return next.execvpe(file, argv, env);
+	errno = ENOSYS;
+	return -1;
+}
+
+int next_posix_spawn(bool search, pid_t *pid, const char *path,
+		     const posix_spawn_file_actions_t *actions,
+		     const posix_spawnattr_t *attributes, char *const argv[],
+		     char *const env[])
+{
+	__typeof__(posix_spawn) *spawn = search ? next.posix_spawnp : next.posix_spawn;
+
+	return spawn ? spawn(pid, path, actions, attributes, argv, env) : ENOSYS;
 }
 
 static bool is_verbose(void)
