@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,7 +94,8 @@ static int mount_names(struct mount *mount, char *error, size_t error_size)
 	snprintf(data, sizeof(data),
 		 "inode64,size=64m,mode=%o,uid=%u,gid=%u,nr_inodes=%" PRIu64, options->mode,
 		 options->uid, options->gid, options->nr_inodes);
-	fd = run_dir_mount(mount->run_dir, "names", "tmpfs", data, error, error_size);
+	fd = run_dir_mount(mount->run_dir, "names", "tmpfs", MS_NOEXEC, data, error,
+			   error_size);
 	if (fd < 0)
 		return fd;
 	mount->names_fd = fd;
@@ -110,7 +112,9 @@ static int mount_data(struct mount *mount, const struct mount_pages *pages, char
 	snprintf(data, sizeof(data),
 		 "pagesize=%" PRIu64 ",size=%" PRIu64 ",min_size=%" PRIu64 ",mode=0700",
 		 page_size, (uint64_t)pages->data_max * page_size, (uint64_t)pages->min * page_size);
-	fd = run_dir_mount(mount->run_dir, "data", "hugetlbfs", data, error, error_size);
+	/* What may be mapped to be executed is what the mount itself allows. */
+	fd = run_dir_mount(mount->run_dir, "data", "hugetlbfs",
+			   mount->options->noexec ? MS_NOEXEC : 0, data, error, error_size);
 	if (fd < 0)
 		return fd;
 	r = backing_hugetlb_new(fd, page_size, mount->nr_nodes, &mount->backing);

@@ -31,7 +31,7 @@ static struct {
 	__typeof__(posix_spawn) *posix_spawn, *posix_spawnp;
 } next; /* set by the constructor */
 
-static bool looking_up;
+static volatile bool looking_up; /* dlsym(3) is declared as a leaf, and is not one here */
 
 bool preload_is_looking_up(void)
 {

@@ -185,6 +185,23 @@ static int get_segment(key_t key, size_t size, int flags, bool *ret_is_new)
 	}
 }
 
+/*
+ * What is not served. A library behind this one may set SHM_HUGETLB and come back, see
+ * preload_dlsym.c: then it is the kernel's turn.
+ */
+static int pass_on(key_t key, size_t size, int flags)
+{
+	static _Thread_local bool passing_on;
+	int id;
+
+	if (passing_on)
+		return kernel_shmget(key, size, flags);
+	passing_on = true;
+	id = next_shmget(key, size, flags);
+	passing_on = false;
+	return id;
+}
+
 static int get_huge(key_t key, size_t size, int flags)
 {
 	int saved_errno = errno, id, r;
@@ -194,7 +211,7 @@ static int get_huge(key_t key, size_t size, int flags)
 	r = preload_check("shmget(SHM_HUGETLB)",
 			  (unsigned int)flags >> SHM_HUGE_SHIFT & SHM_HUGE_MASK, &page_size);
 	if (r < 0)
-		return next_shmget(key, size, flags);
+		return pass_on(key, size, flags);
 	id = get_segment(key, size, (flags & ~HUGE_FLAGS) | SHM_NORESERVE, &is_new);
 	if (id < 0 || !is_new || (key != IPC_PRIVATE && !(flags & IPC_CREAT)))
 		return id;
@@ -204,7 +221,7 @@ static int get_huge(key_t key, size_t size, int flags)
 	if (r == -EACCES || r == -EROFS || r == -EPERM) {
 		preload_say("shmget(SHM_HUGETLB) goes to the kernel: cannot make a file in "
 			    DIRECTORY ": %s", strerror(-r));
-		return next_shmget(key, size, flags);
+		return pass_on(key, size, flags);
 	}
 	if (r < 0)
 		return failed(r == -ENOSPC ? -ENOMEM : r);
@@ -214,18 +231,7 @@ static int get_huge(key_t key, size_t size, int flags)
 
 EXPORT int shmget(key_t key, size_t size, int flags)
 {
-	static _Thread_local bool in_next;
-	int id;
-
-	if (flags & SHM_HUGETLB)
-		return get_huge(key, size, flags);
-	/* A library behind this one may set SHM_HUGETLB and come back, see preload_dlsym.c. */
-	if (in_next)
-		return kernel_shmget(key, size, flags);
-	in_next = true;
-	id = next_shmget(key, size, flags);
-	in_next = false;
-	return id;
+	return flags & SHM_HUGETLB ? get_huge(key, size, flags) : pass_on(key, size, flags);
 }
 
 /* Whose file it is must be who has made the segment. */

@@ -7,6 +7,7 @@
 #include "tools/run_counters.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "fs/pool.h"
+#include "fs/run_dir.h"
 
 
 struct cover {
@@ -78,6 +80,34 @@ static int cover_nodes(const struct verb *verb, const char *mountpoint, uint64_t
 	return r;
 }
 
+/*
+ * Programs that look for hugetlbfs in /proc/mounts are to find the mount: its own private
+ * hugetlbfs is mounted below it. They must not find that one where it really is, whose files the
+ * daemon would know nothing of: the mount goes on top of it there.
+ */
+static int show_hugetlbfs(const struct verb *verb, const char *mountpoint)
+{
+	char run_dir[PATH_MAX], data[PATH_MAX + 8], root[64];
+	int fd, r = EXIT_OK;
+
+	if (run_dir_path(mountpoint, run_dir) < 0)
+		return EXIT_OK;
+	snprintf(data, sizeof(data), "%s/data", run_dir);
+	if (access(data, F_OK) < 0)
+		return EXIT_OK;
+	fd = open(mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return cmd_fail(verb, EXIT_FAILED, "%s: %s", mountpoint, strerror(errno));
+	snprintf(root, sizeof(root), "/proc/self/fd/%d", fd);
+	r = bind_over(verb, data, mountpoint);
+	if (r == EXIT_OK)
+		r = bind_over(verb, root, mountpoint);
+	if (r == EXIT_OK)
+		r = bind_over(verb, root, data);
+	close(fd);
+	return r;
+}
+
 int run_counters(const struct verb *verb, const char *mountpoint)
 {
 	char source[PATH_MAX], target[128], pool[64] = "";
@@ -103,5 +133,7 @@ int run_counters(const struct verb *verb, const char *mountpoint)
 			continue;
 		r = bind_over(verb, source, target);
 	}
-	return r == EXIT_OK ? cover_nodes(verb, mountpoint, page_kb) : r;
+	if (r == EXIT_OK)
+		r = cover_nodes(verb, mountpoint, page_kb);
+	return r == EXIT_OK ? show_hugetlbfs(verb, mountpoint) : r;
 }
