@@ -5,7 +5,7 @@
  *
  *	data_min - nr_parked + nr_extra + overcommit = nr - surplus + overcommit
  *
- * A hugetlbfs keeps its size= and min_size= for life. So pages of min_size= that the pool does not
+ * A hugetlbfs keeps its min_size= for life. So pages of min_size= that the pool does not
  * have any more are parked: a file in data/ reserves them. Pages beyond min_size= are added to the
  * kernel's pool, and go back when the pool is made smaller.
  */
