@@ -17,7 +17,7 @@ struct fuse_session;
 int fuse_device_attach(struct fuse_session *session);
 
 /*
- * close(2) returns before the daemon has handled it: wait, at most @timeout_ns, for what the kernel
- * has told by now.
+ * close(2) returns before the daemon has handled it: wait, at most @timeout_ns, for what the
+ * kernel has told by now.
  */
 void fuse_device_settle(uint64_t timeout_ns);

@@ -35,9 +35,8 @@ static void ops_init(void *userdata, struct fuse_conn_info *conn)
 	 * at hand: take set-user-id bits away at chown and truncate. The rest is in
 	 * drop_privileges_of().
 	 */
-	conn->want &=
-		~(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV |
-		  FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT);
+	conn->want &= ~(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV |
+			FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT);
 	conn->max_write = FUSE_TRANSFER_MAX;
 }
 

@@ -76,7 +76,8 @@ static int resolve_sizes(const struct mount_options *options, const struct pool_
 	}
 	pages.data_max = pages.max;
 	if (is_set(&options->max_size))
-		pages.data_max = option_pages(&options->max_size, options->pagesize, kernel->nr);
+		pages.data_max =
+			option_pages(&options->max_size, options->pagesize, kernel->nr);
 	if (pages.data_max < pages.max) {
 		snprintf(error, error_size, "max_size is less than size");
 		return -EINVAL;
@@ -110,16 +111,15 @@ static int mount_data(struct mount *mount, const struct mount_pages *pages, char
 	int fd, r;
 
 	/*
-	 * A hugetlbfs keeps its size= for life. Where the mount is to grow it has none: if it had
-	 * a larger one than there are pages, the kernel (6.18) would count a page as used for each
-	 * that it could not give, and never let go of min_size=.
+	 * A hugetlbfs keeps its size= for life. Where the mount is to grow it has none: if it
+	 * had a larger one than there are pages, the kernel (6.18) would count a page as used
+	 * for each that it could not give, and never let go of min_size=.
 	 */
 	if (pages->data_max == pages->max)
 		snprintf(size, sizeof(size), ",size=%" PRIu64,
 			 (uint64_t)pages->max * page_size);
-	snprintf(data, sizeof(data),
-		 "pagesize=%" PRIu64 "%s,min_size=%" PRIu64 ",mode=0700", page_size, size,
-		 (uint64_t)pages->min * page_size);
+	snprintf(data, sizeof(data), "pagesize=%" PRIu64 "%s,min_size=%" PRIu64 ",mode=0700",
+		 page_size, size, (uint64_t)pages->min * page_size);
 	/* What may be mapped to be executed is what the mount itself allows. */
 	fd = run_dir_mount(mount->run_dir, "data", "hugetlbfs",
 			   mount->options->noexec ? MS_NOEXEC : 0, data, error, error_size);

@@ -31,8 +31,8 @@ struct mount {
 	struct mutex size_lock;       /* held while the pool's size changes */
 	int64_t node_pages[POOL_MAX_NODES]; /* set at init; of data_min, by node */
 	_Atomic(bool) is_resized;           /* the pool is the limit, not size= */
-	int64_t nr_extra;             /* size_lock; pages taken from the kernel since */
-	int64_t nr_parked;            /* size_lock; pages of data_min that are not to be had */
+	int64_t nr_extra;                   /* size_lock; pages taken from the kernel since */
+	int64_t nr_parked; /* size_lock; pages of data_min that are not to be had */
 	bool has_loan, has_core, has_inodes; /* how far setting up has come */
 	int nr_nodes;                        /* set at init; memory nodes of the machine */
 	struct backing *backing;             /* set at init */
@@ -55,13 +55,13 @@ void mount_deinit(struct mount *mount);
 /*
  * What writing nr_hugepages and nr_overcommit_hugepages means in the kernel, for this mount's
  * pool. From the first call on the pool is the mount's limit, not size= and min_size= any more.
- * Returns what it has come to, which may be less: the kernel had no more memory, or max_size= is
- * reached. -errno.
+ * Returns what it has come to, which may be less: the kernel had no more memory, or max_size=
+ * is reached. -errno.
  */
 int64_t mount_set_nr_pages(struct mount *mount, int64_t nr);
 int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit);
-/* Pages that were in use when the pool was made smaller, and have become free since, are not to be
- * had any more. */
+/* Pages that were in use when the pool was made smaller, and have become free since, are not to
+ * be had any more. */
 void mount_settle_size(struct mount *mount);
 
 static inline int64_t mount_bytes_to_pages(const struct mount *mount, uint64_t bytes)

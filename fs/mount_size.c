@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Changing the size of a mount's pool while it is in use. The pool's counters follow the kernel's
- * set_max_huge_pages(); below them, what data/ can have is made to be the same:
+ * Changing the size of a mount's pool while it is in use. The pool's counters follow the
+ *kernel's set_max_huge_pages(); below them, what data/ can have is made to be the same:
  *
  *	data_min - nr_parked + nr_extra + overcommit = nr - surplus + overcommit
  *
  * A hugetlbfs keeps its min_size= for life. So pages of min_size= that the pool does not
- * have any more are parked: a file in data/ reserves them. Pages beyond min_size= are added to the
- * kernel's pool, and go back when the pool is made smaller.
+ * have any more are parked: a file in data/ reserves them. Pages beyond min_size= are added to
+ *the kernel's pool, and go back when the pool is made smaller.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -76,8 +76,8 @@ static void follow_locked(struct mount *mount)
 	pool_read(&mount->core.pool, &pool);
 	persistent = pool.nr - pool.surplus;
 	extra = max_pages(0, persistent - mount->data_min);
-	overcommit = max_pages(
-		0, persistent + pool.overcommit - max_pages(persistent, mount->data_min));
+	overcommit = max_pages(0, persistent + pool.overcommit -
+					  max_pages(persistent, mount->data_min));
 	kernel_pool_change(&mount->loan, extra - mount->nr_extra,
 			   overcommit - mount->loan.overcommit);
 	mount->nr_extra = extra;
@@ -85,7 +85,8 @@ static void follow_locked(struct mount *mount)
 	park_locked(mount, &pool);
 }
 
-/* Put pages of min_size= back into the pool, on the nodes where they had been as far as known. */
+/* Put pages of min_size= back into the pool, on the nodes where they had been as far as known.
+ */
 static void unpark_locked(struct mount *mount, int64_t nr)
 {
 	struct pool_counts pool;
@@ -136,8 +137,8 @@ int64_t mount_set_nr_pages(struct mount *mount, int64_t nr)
 	atomic_store(&mount->is_resized, true);
 	subpool_drop_limits(&mount->core.subpool);
 	pool_read(&mount->core.pool, &pool);
-	nr = min_pages(nr, max_pages(pool.nr - pool.surplus,
-				     mount->data_max - pool.overcommit));
+	nr = min_pages(nr,
+		       max_pages(pool.nr - pool.surplus, mount->data_max - pool.overcommit));
 	missing = pool_set_nr(&mount->core.pool, nr, left);
 	if (missing > 0)
 		grow_locked(mount, missing);

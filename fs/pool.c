@@ -218,8 +218,8 @@ int pool_resize(struct pool *pool, int node, int64_t nr)
 	return r;
 }
 
-/* Make @nr pages surplus or, negative, others of surplus pages, as many as there are. Returns how
- * many. Follows adjust_pool_surplus(). */
+/* Make @nr pages surplus or, negative, others of surplus pages, as many as there are. Returns
+ * how many. Follows adjust_pool_surplus(). */
 static int64_t adjust_surplus_locked(struct pool *pool, int64_t nr)
 {
 	int64_t done = 0, here, room;

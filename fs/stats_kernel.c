@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * .hugefuse/kernel: the kernel's own files about huge pages as they would be if this mount's pool
- * were the kernel's, for hugefuse run --counters. What min_size= has set aside and no file uses
- * is not reserved here: nobody but the mount's users sees these files.
+ * .hugefuse/kernel: the kernel's own files about huge pages as they would be if this mount's
+ * pool were the kernel's, for hugefuse run --counters. What min_size= has set aside and no file
+ * uses is not reserved here: nobody but the mount's users sees these files.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -33,8 +33,8 @@ int subpool_init(struct subpool *subpool, struct pool *pool, int64_t max, int64_
 void subpool_deinit(struct subpool *subpool);
 
 /*
- * From now on there is no limit but the pool's, and nothing set aside beforehand: what of min is
- * not used goes back to the pool.
+ * From now on there is no limit but the pool's, and nothing set aside beforehand: what of min
+ * is not used goes back to the pool.
  */
 void subpool_drop_limits(struct subpool *subpool);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libhugefuse: mapping, unmapping, moving, and following fork(2).
+ * libhugefuse: mapping, unmapping, and following fork(2).
  *
  * The library lock guards the regions and the connections. It is held over a whole mmap, and
  * over fork, so that a child finds both in order. The fork handlers only make system calls.
@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,17 +22,13 @@
 #include "fault_fd.h"
 #include "hugefuse.h"
 #include "hugefuse_protocol.h"
+#include "library.h"
 #include "region.h"
 #include "system.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
 #endif
 
 #define FORK_TIMEOUT_MS 1000
@@ -48,7 +43,7 @@ static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER;
 static sigset_t mask_before;    /* library_mutex */
 static int cancel_state_before; /* library_mutex */
 
-static void lock_library(void)
+void library_lock(void)
 {
 	sigset_t all, mask;
 	int cancel_state;
@@ -61,7 +56,7 @@ static void lock_library(void)
 	cancel_state_before = cancel_state;
 }
 
-static void unlock_library(void)
+void library_unlock(void)
 {
 	sigset_t mask = mask_before;
 	int cancel_state = cancel_state_before;
@@ -69,11 +64,6 @@ static void unlock_library(void)
 	pthread_mutex_unlock(&library_mutex);
 	pthread_setcancelstate(cancel_state, NULL);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-}
-
-static size_t round_up(size_t length, size_t page_size)
-{
-	return (length + page_size - 1) / page_size * page_size;
 }
 
 /* Cover @region with userfaultfds and hand them over. */
@@ -94,8 +84,7 @@ static int register_region(struct region *region)
 	return r;
 }
 
-/* Tell the daemon that a part of a mapping has gone. If it has gone itself, it knows. */
-static void tell_unmapped(const struct region *part, void *data)
+void library_tell_unmapped(const struct region *part, void *data)
 {
 	struct hugefuse_msg msg = {
 		.type = HUGEFUSE_MSG_UNMAP,
@@ -146,7 +135,7 @@ static void forget_unmapped(char *addr, size_t length, size_t page_size)
 	for (size_t done = 0; done < length; done += page_size) {
 		if (madvise(addr + done, page_size, MADV_NORMAL) < 0 &&
 		    region_prepare_cut() == 0)
-			region_cut(addr + done, page_size, tell_unmapped, NULL);
+			region_cut(addr + done, page_size, library_tell_unmapped, NULL);
 	}
 }
 
@@ -165,7 +154,7 @@ static void before_fork(void)
 {
 	struct region *region, *next;
 
-	lock_library();
+	library_lock();
 	for (region = regions; region; region = next) {
 		next = region->next;
 		if (madvise(region->addr, region->length, MADV_NORMAL) < 0)
@@ -197,7 +186,7 @@ static void after_fork_in_parent(void)
 		close_fork_pipe();
 	}
 	errno = saved_errno;
-	unlock_library();
+	library_unlock();
 }
 
 static void after_fork_in_child(void)
@@ -213,7 +202,7 @@ static void after_fork_in_child(void)
 	}
 	close_fork_pipe();
 	errno = saved_errno;
-	unlock_library();
+	library_unlock();
 }
 
 static void install_fork_handlers(void)
@@ -288,11 +277,11 @@ static int map_descriptor(void *addr, int prot, int flags, int fd, struct region
 	if (r < 0)
 		return r;
 	region->addr = system_mmap(addr, region->length, prot, flags & ~by_the_daemon, fd,
-			    (off_t)region->offset);
+				   (off_t)region->offset);
 	if (region->addr == MAP_FAILED)
 		return -errno;
 	/* MAP_FIXED has replaced what was there. */
-	region_cut(region->addr, region->length, tell_unmapped, NULL);
+	region_cut(region->addr, region->length, library_tell_unmapped, NULL);
 	return 0;
 }
 
@@ -308,7 +297,7 @@ static int map_locked(void *addr, int prot, int flags, const struct hugefuse_ioc
 	close(fd);
 	if (r < 0) {
 		region->addr = NULL;
-		tell_unmapped(region, NULL); /* all of nothing: it ends */
+		library_tell_unmapped(region, NULL); /* all of nothing: it ends */
 		return r;
 	}
 	r = register_region(region);
@@ -316,7 +305,7 @@ static int map_locked(void *addr, int prot, int flags, const struct hugefuse_ioc
 		r = region_add(region);
 	if (r < 0) {
 		system_munmap(region->addr, region->length);
-		tell_unmapped(region, NULL);
+		library_tell_unmapped(region, NULL);
 	}
 	return r;
 }
@@ -332,9 +321,9 @@ static void populate(const struct region *region, int prot, int flags)
 		part = region->length - done < slice ? region->length - done : slice;
 		msg.address = (uintptr_t)region->addr + done;
 		msg.length = part;
-		lock_library();
+		library_lock();
 		connection_call(region->connection, &msg, NULL, 0, NULL, NULL);
-		unlock_library();
+		library_unlock();
 	}
 	/* As with mmap(2), it is no error if that does not work. */
 	madvise(region->addr, region->length,
@@ -359,8 +348,8 @@ static int claim_address(char *addr, size_t length, int *flags, int fd, size_t *
 		return 0;
 	length = round_up(length, mount.page_size);
 	if (system_mmap(addr, length, PROT_NONE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
-		 0) == MAP_FAILED)
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+			0) == MAP_FAILED)
 		return -errno;
 	*flags = (*flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED;
 	*ret_claimed = length;
@@ -395,9 +384,9 @@ int client_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t of
 	region.offset = region.first_offset = (uint64_t)offset;
 	region.shard_length =
 		round_up((region.length + map.shards - 1) / map.shards, map.page_size);
-	lock_library();
+	library_lock();
 	r = map_locked(addr, prot, flags, &map, &region);
-	unlock_library();
+	library_unlock();
 	if (r < 0)
 		goto out_error;
 	if (flags & (MAP_POPULATE | MAP_LOCKED))
@@ -424,7 +413,7 @@ EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int f
 	return mapped;
 }
 
-static int unmap_locked(char *addr, size_t length)
+int library_unmap(char *addr, size_t length)
 {
 	struct region *region = region_find(addr);
 	int r;
@@ -437,7 +426,7 @@ static int unmap_locked(char *addr, size_t length)
 		return r;
 	if (system_munmap(addr, length) < 0)
 		return -errno;
-	region_cut(addr, length, tell_unmapped, NULL);
+	region_cut(addr, length, library_tell_unmapped, NULL);
 	return 0;
 }
 
@@ -451,151 +440,37 @@ int client_munmap(void *addr, size_t length)
 	size_t rounded = round_up(length, (size_t)getpagesize());
 	int r;
 
-	lock_library();
+	library_lock();
 	r = region_first_in(addr, rounded) ? region_prepare_cut() : 0;
 	if (r == 0 && system_munmap(addr, length) < 0)
 		r = -errno;
 	if (r == 0)
-		region_cut(addr, rounded, tell_unmapped, NULL);
-	unlock_library();
+		region_cut(addr, rounded, library_tell_unmapped, NULL);
+	library_unlock();
 	return r;
 }
 
 void client_forget(void *addr, size_t length)
 {
 	length = round_up(length, (size_t)getpagesize());
-	lock_library();
+	library_lock();
 	if (region_first_in(addr, length) && region_prepare_cut() == 0)
-		region_cut(addr, length, tell_unmapped, NULL);
-	unlock_library();
+		region_cut(addr, length, library_tell_unmapped, NULL);
+	library_unlock();
 }
 
 EXPORT int hugefuse_munmap(void *addr, size_t length)
 {
 	int r;
 
-	lock_library();
-	r = unmap_locked(addr, length);
-	unlock_library();
+	library_lock();
+	r = library_unmap(addr, length);
+	library_unlock();
 	if (r < 0) {
 		errno = -r;
 		return -1;
 	}
 	return 0;
-}
-
-/* The end of the userfaultfd's range that @addr of @region is in: what one mremap(2) may move.
- */
-static char *shard_end(const struct region *region, char *addr)
-{
-	uint64_t offset =
-		region->offset + (uint64_t)(addr - region->addr) - region->first_offset;
-	size_t rest = region->shard_length - offset % region->shard_length;
-	char *end = region->addr + region->length;
-
-	return rest < (size_t)(end - addr) ? addr + rest : end;
-}
-
-static void keep_quiet(const struct region *part, void *data)
-{
-}
-
-/* Move [from, from + length) of @region to @to, whose pages are unmapped first. */
-static int move_locked(struct region *region, char *from, size_t length, char *to)
-{
-	struct region moved = *region;
-	size_t part;
-	int r;
-
-	r = region_prepare_cut();
-	if (r < 0)
-		return r;
-	moved.offset += (uint64_t)(from - region->addr);
-	moved.addr = to;
-	moved.length = length;
-	for (size_t done = 0; done < length; done += part) {
-		part = (size_t)(shard_end(region, from + done) - (from + done));
-		if (part > length - done)
-			part = length - done;
-		/* Advice of no consequence, but it makes a vm_area of its own: of a private
-		 * one that was moved in part the kernel (6.18) forgets all reservations. */
-		madvise(from + done, part, MADV_SEQUENTIAL);
-		if (system_mremap(from + done, part, part, MREMAP_MAYMOVE | MREMAP_FIXED, to + done) ==
-		    MAP_FAILED)
-			return -errno;
-	}
-	region_cut(to, length, tell_unmapped, NULL);
-	if (region_prepare_cut() < 0)
-		return -ENOMEM;
-	region_cut(from, length, keep_quiet, NULL); /* the daemon was told by the kernel */
-	return region_add(&moved);
-}
-
-static int remap_locked(char *addr, size_t old_length, size_t new_length, int flags, char *to)
-{
-	struct region *region = region_find(addr);
-	int r = 0;
-
-	if (!region || (uintptr_t)addr % region->page_size != 0 || old_length == 0 ||
-	    new_length == 0)
-		return -EINVAL;
-	old_length = round_up(old_length, region->page_size);
-	new_length = round_up(new_length, region->page_size);
-	if (addr + old_length > region->addr + region->length)
-		return -EFAULT;
-	if (new_length > old_length)
-		return -EINVAL;
-	if (flags & MREMAP_FIXED) {
-		if (!(flags & MREMAP_MAYMOVE) || (uintptr_t)to % region->page_size != 0 ||
-		    (to < addr + old_length && addr < to + new_length))
-			return -EINVAL;
-	}
-	if (new_length < old_length)
-		r = unmap_locked(addr + new_length, old_length - new_length);
-	region = region_find(addr);
-	if (r == 0 && flags & MREMAP_FIXED)
-		r = move_locked(region, addr, new_length, to);
-	return r;
-}
-
-int client_mremap(void *addr, size_t old_length, size_t new_length, int flags, void *to,
-		  void **ret_addr)
-{
-	int r = -ENOENT;
-
-	lock_library();
-	if (region_find(addr)) {
-		r = -EINVAL;
-		if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0)
-			r = remap_locked(addr, old_length, new_length, flags, to);
-		if (r == 0)
-			*ret_addr = flags & MREMAP_FIXED ? to : addr;
-	}
-	unlock_library();
-	return r;
-}
-
-EXPORT void *hugefuse_mremap(void *addr, size_t old_length, size_t new_length, int flags, ...)
-{
-	void *to = addr;
-	va_list args;
-	int r = -EINVAL;
-
-	if (flags & MREMAP_FIXED) {
-		va_start(args, flags);
-		to = va_arg(args, void *);
-		va_end(args);
-	}
-	if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0) {
-		lock_library();
-		r = remap_locked(addr, old_length, new_length, flags, to);
-		unlock_library();
-	}
-	if (r < 0) {
-		errno = -r;
-		return MAP_FAILED;
-	}
-	return to;
 }
 
 EXPORT ssize_t hugefuse_reserve(int fd, off_t offset, size_t length)

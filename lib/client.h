@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What libhugefuse-preload.so asks of the library besides include/hugefuse.h: mmap(2), munmap(2)
- * and mremap(2) as the kernel has them for huge pages, on ranges that may be hugefuse's or not.
- * Signals are blocked while the library's lock is held, and no memory is taken from malloc(3).
- * All return 0 or a result, or -errno.
+ * What libhugefuse-preload.so asks of the library besides include/hugefuse.h: mmap(2),
+ * munmap(2) and mremap(2) as the kernel has them for huge pages, on ranges that may be
+ * hugefuse's or not. Signals are blocked while the library's lock is held, and no memory is
+ * taken from malloc(3). All return 0 or a result, or -errno.
  */
 #pragma once
 

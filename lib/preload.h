@@ -22,7 +22,7 @@
 #include <sys/types.h>
 #include <sys/vfs.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "library.h"
 
 /* The next definitions; system calls of the same meaning where that is not known. */
 void *next_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
@@ -55,9 +55,9 @@ const char *preload_mount(const char **ret_why);
  */
 bool preload_is_direct(int fd, size_t *ret_page_size);
 /*
- * Whether the mount serves pages of the size that @page_shift asks for (log2; 0: the default huge
- * page size), and that size. -ENODEV, after a word about it, where it is the kernel that has to
- * serve the request, called @what.
+ * Whether the mount serves pages of the size that @page_shift asks for (log2; 0: the default
+ * huge page size), and that size. -ENODEV, after a word about it, where it is the kernel that
+ * has to serve the request, called @what.
  */
 int preload_check(const char *what, unsigned int page_shift, size_t *ret_page_size);
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * dlsym(RTLD_NEXT, "shmget"). A library behind this one that interposes shmget(2) itself, such
- * as libhugetlbfs with HUGETLB_SHM, sets SHM_HUGETLB and calls what it takes for the C library's
- * function: it gets the one here. Every other question goes on as it came, and with the caller's
- * return address, by which dlsym(3) knows who asks: hence the assembly.
+ * as libhugetlbfs with HUGETLB_SHM, sets SHM_HUGETLB and calls what it takes for the C
+ * library's function: it gets the one here. Every other question goes on as it came, and with
+ * the caller's return address, by which dlsym(3) knows who asks: hence the assembly.
  */
 #include "preload.h"
 

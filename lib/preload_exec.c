@@ -69,14 +69,14 @@ static void apply(const struct change *change, char *const *env, char **ret_env,
 }
 
 /* An environment on the caller's stack. */
-#define KEEP_PRELOADED(env)                                                              \
-	do {                                                                             \
-		struct change change_ = find_change(env);                                \
-		if (change_.library) {                                                   \
-			char **new_ = alloca((change_.nr + 2) * sizeof(*new_));          \
-			apply(&change_, env, new_, alloca(value_size(&change_)));        \
-			env = new_;                                                      \
-		}                                                                        \
+#define KEEP_PRELOADED(env)                                                       \
+	do {                                                                      \
+		struct change change_ = find_change(env);                         \
+		if (change_.library) {                                            \
+			char **new_ = alloca((change_.nr + 2) * sizeof(*new_));   \
+			apply(&change_, env, new_, alloca(value_size(&change_))); \
+			env = new_;                                               \
+		}                                                                 \
 	} while (0)
 
 EXPORT int execve(const char *path, char *const argv[], char *const env[])
@@ -109,8 +109,7 @@ EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 	return next_posix_spawn(false, pid, path, actions, attributes, argv, env);
 }
 
-EXPORT int posix_spawnp(pid_t *pid, const char *file,
-			const posix_spawn_file_actions_t *actions,
+EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
 			const posix_spawnattr_t *attributes, char *const argv[],
 			char *const env[])
 {

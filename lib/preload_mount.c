@@ -19,8 +19,8 @@
 
 #include "hugefuse_protocol.h"
 
-#define FUSE_MAGIC  0x65735546
-#define NAME_TRIES  16
+#define FUSE_MAGIC         0x65735546
+#define NAME_TRIES         16
 #define SMALLEST_HUGE_PAGE (64UL << 10)
 
 const char *preload_mount(const char **ret_why)

@@ -132,8 +132,7 @@ int next_execvpe(const char *file, char *const argv[], char *const env[])
 
 int next_posix_spawn(bool search, pid_t *pid, const char *path,
 		     const posix_spawn_file_actions_t *actions,
-		     const posix_spawnattr_t *attributes, char *const argv[],
-		     char *const env[])
+		     const posix_spawnattr_t *attributes, char *const argv[], char *const env[])
 {
 	__typeof__(posix_spawn) *spawn = search ? next.posix_spawnp : next.posix_spawn;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * shmget(2) with SHM_HUGETLB, and what follows it. The kernel's own segment stays, without a page
- * of memory: it gives the id, the key, the permissions, the number of attachments and the end of
- * everything, also for processes that die, and ipcs(1) shows it. The memory is that of a file
- * .sysv-shm/NAMESPACE-ID on the mount, which everybody who attaches the segment maps, while the
- * segment itself is attached somewhere else and not touched.
+ * shmget(2) with SHM_HUGETLB, and what follows it. The kernel's own segment stays, without a
+ * page of memory: it gives the id, the key, the permissions, the number of attachments and the
+ * end of everything, also for processes that die, and ipcs(1) shows it. The memory is that of a
+ * file .sysv-shm/NAMESPACE-ID on the mount, which everybody who attaches the segment maps,
+ * while the segment itself is attached somewhere else and not touched.
  *
  * IPC_RMID removes the file. While the segment is still attached a symbolic link stays in its
  * place: it says EIDRM to whoever wants to attach it still, which the kernel would allow.
@@ -219,8 +219,10 @@ static int get_huge(key_t key, size_t size, int flags)
 	if (r < 0)
 		syscall(SYS_shmctl, id, IPC_RMID, NULL);
 	if (r == -EACCES || r == -EROFS || r == -EPERM) {
-		preload_say("shmget(SHM_HUGETLB) goes to the kernel: cannot make a file in "
-			    DIRECTORY ": %s", strerror(-r));
+		preload_say(
+			"shmget(SHM_HUGETLB) goes to the kernel: cannot make a file in " DIRECTORY
+			": %s",
+			strerror(-r));
 		return pass_on(key, size, flags);
 	}
 	if (r < 0)

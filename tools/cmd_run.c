@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hugefuse run: a command with libhugefuse-preload.so, which serves its huge pages from a mount.
+ * hugefuse run: a command with libhugefuse-preload.so, which serves its huge pages from a
+ * mount.
  */
 #include <errno.h>
 #include <limits.h>
@@ -84,7 +85,8 @@ static int find_library(char *ret_path, size_t size)
 				return 0;
 		}
 	}
-	if (snprintf(ret_path, size, "%s/libhugefuse-preload.so", HUGEFUSE_LIBDIR) < (int)size &&
+	if (snprintf(ret_path, size, "%s/libhugefuse-preload.so", HUGEFUSE_LIBDIR) <
+		    (int)size &&
 	    access(ret_path, R_OK) == 0)
 		return 0;
 	return -ENOENT;

@@ -102,5 +102,6 @@ void program_warn(const char *path, bool counters)
 		fprintf(stderr,
 			"hugefuse run: %s %s: nothing is preloaded into it, and its huge pages "
 			"are the kernel's%s\n",
-			path, what, counters ? ", though the counters that it sees are not" : "");
+			path, what,
+			counters ? ", though the counters that it sees are not" : "");
 }

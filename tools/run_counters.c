@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The kernel's files about huge pages are covered by those of .hugefuse/kernel, one by one, with
- * bind mounts that only this process and its children see. What the kernel has of other page
- * sizes stays.
+ * The kernel's files about huge pages are covered by those of .hugefuse/kernel, one by one,
+ * with bind mounts that only this process and its children see. What the kernel has of other
+ * page sizes stays.
  */
 #include "tools/run_counters.h"
 
@@ -19,7 +19,6 @@
 
 #include "fs/pool.h"
 #include "fs/run_dir.h"
-
 
 struct cover {
 	const char *target; /* after a slash at the end comes hugepages-NkB, in both */
@@ -40,8 +39,7 @@ static int enter_namespace(const struct verb *verb)
 	if (unshare(CLONE_NEWNS) < 0)
 		return cmd_fail(verb, EXIT_FAILED,
 				"--counters needs a mount namespace of its own: %s%s",
-				strerror(errno),
-				errno == EPERM ? "; run it as root" : "");
+				strerror(errno), errno == EPERM ? "; run it as root" : "");
 	/* What is mounted outside is seen inside, not the other way round. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return cmd_fail(verb, EXIT_FAILED, "cannot make the mounts private: %s",
@@ -82,8 +80,8 @@ static int cover_nodes(const struct verb *verb, const char *mountpoint, uint64_t
 
 /*
  * Programs that look for hugetlbfs in /proc/mounts are to find the mount: its own private
- * hugetlbfs is mounted below it. They must not find that one where it really is, whose files the
- * daemon would know nothing of: the mount goes on top of it there.
+ * hugetlbfs is mounted below it. They must not find that one where it really is, whose files
+ * the daemon would know nothing of: the mount goes on top of it there.
  */
 static int show_hugetlbfs(const struct verb *verb, const char *mountpoint)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A program that knows nothing of hugefuse and uses huge pages in the ways that there are. It
- * prints what every call came to, and is run twice by test_preload.c: on the kernel's huge pages,
- * and under hugefuse run. Both must print the same.
+ * prints what every call came to, and is run twice by test_preload.c: on the kernel's huge
+ * pages, and under hugefuse run. Both must print the same.
  *
  * usage: preload-cases CASE DIRECTORY, a hugetlbfs of 16 pages, or a hugefuse mount
  */
@@ -49,7 +49,8 @@ static void say(const char *what, long r)
 	printf("%s: %s\n", what, outcome(r));
 }
 
-static char *map_at(const char *what, void *addr, size_t length, int flags, int fd, off_t offset)
+static char *map_at(const char *what, void *addr, size_t length, int flags, int fd,
+		    off_t offset)
 {
 	char *p = mmap(addr, length, RW, flags, fd, offset);
 
@@ -307,9 +308,11 @@ static void case_shm(void)
 
 	say("get", id);
 	show_segment("new", id);
-	say("exclusively", shmget(SHM_KEY, PAGE, IPC_CREAT | IPC_EXCL | SHM_HUGETLB | SHM_MODE));
+	say("exclusively",
+	    shmget(SHM_KEY, PAGE, IPC_CREAT | IPC_EXCL | SHM_HUGETLB | SHM_MODE));
 	say("larger", shmget(SHM_KEY, 3 * PAGE, SHM_HUGETLB));
-	say("the same", shmget(SHM_KEY, PAGE, IPC_CREAT | SHM_HUGETLB | SHM_MODE) == id ? 0 : -1);
+	say("the same",
+	    shmget(SHM_KEY, PAGE, IPC_CREAT | SHM_HUGETLB | SHM_MODE) == id ? 0 : -1);
 	p = shmat(id, NULL, 0);
 	say("attach", (long)p);
 	touch("write", p, 4);
@@ -347,14 +350,9 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"anonymous", case_anonymous},
-	{"limits", case_limits},
-	{"arguments", case_arguments},
-	{"protection", case_protection},
-	{"memfd", case_memfd},
-	{"files", case_files},
-	{"remap", case_remap},
-	{"shm", case_shm},
+	{"anonymous", case_anonymous},   {"limits", case_limits}, {"arguments", case_arguments},
+	{"protection", case_protection}, {"memfd", case_memfd},   {"files", case_files},
+	{"remap", case_remap},           {"shm", case_shm},
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hugefuse run: preload_cases.c does the same on the kernel's huge pages and on those of a mount,
- * and prints the same. What cannot be served is the kernel's, and said so.
+ * hugefuse run: preload_cases.c does the same on the kernel's huge pages and on those of a
+ * mount, and prints the same. What cannot be served is the kernel's, and said so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -94,8 +94,8 @@ static char *run_on_kernel(const char *name)
 static char *run_on_mount(const char *name)
 {
 	struct fixture fixture = {0};
-	const char *argv[] = {program(), "run",   "-m", fixture.dir, "--",
-			      cases(),   name, fixture.dir, NULL};
+	const char *argv[] = {program(), "run", "-m",        fixture.dir, "--",
+			      cases(),   name,  fixture.dir, NULL};
 	char *text;
 
 	fixture_mount(&fixture, "size=32M");
@@ -119,13 +119,14 @@ static void test_as_the_kernel(void **state)
 
 static char *run_verbosely(const struct fixture *fixture, const char *name, bool verbose)
 {
-	const char *argv[] = {program(), "run",   "-m", fixture->dir, "--",
-			      cases(),   name, fixture->dir, NULL};
+	const char *argv[] = {program(), "run", "-m",         fixture->dir, "--",
+			      cases(),   name,  fixture->dir, NULL};
 
 	return output_of(argv, verbose, 0);
 }
 
-/* Pages of 1 MB are not the mount's: that is said once, in one line, and only when asked for. */
+/* Pages of 1 MB are not the mount's: that is said once, in one line, and only when asked for.
+ */
 static void test_says_why(void **state)
 {
 	struct fixture fixture = {0};
@@ -163,8 +164,8 @@ static void test_command_line(void **state)
 	const char *no_command[] = {program(), "run", "--", NULL};
 	const char *no_mount[] = {program(), "run", "-m", "/proc", "--", "/bin/true", NULL};
 	const char *nothing[] = {program(), "run", "-m", fixture.dir, "/nonexistent/x", NULL};
-	const char *environment[] = {program(), "run", "-m", fixture.dir, "--",
-				     "/usr/bin/env", NULL};
+	const char *environment[] = {program(), "run",          "-m", fixture.dir,
+				     "--",      "/usr/bin/env", NULL};
 
 	fixture_mount(&fixture, "size=2M");
 	expect_words(no_command, 2, "COMMAND");
@@ -176,10 +177,16 @@ static void test_command_line(void **state)
 	unsetenv("LD_PRELOAD");
 	/* A child's own LD_PRELOAD does not replace it, but leaving HUGEFUSE_MOUNT does. */
 	{
-		const char *replaced[] = {program(), "run", "-m", fixture.dir, "--", "/bin/sh", "-c",
-					  "LD_PRELOAD=libm.so.6 env", NULL};
-		const char *left[] = {program(), "run", "-m", fixture.dir, "--", "/bin/sh", "-c",
-				      "unset HUGEFUSE_MOUNT; LD_PRELOAD=libm.so.6 env", NULL};
+		const char *replaced[] = {
+			program(), "run",     "-m", fixture.dir,
+			"--",      "/bin/sh", "-c", "LD_PRELOAD=libm.so.6 env",
+			NULL};
+		const char *left[] = {
+			program(), "run",
+			"-m",      fixture.dir,
+			"--",      "/bin/sh",
+			"-c",      "unset HUGEFUSE_MOUNT; LD_PRELOAD=libm.so.6 env",
+			NULL};
 
 		expect_words(replaced, 0, "libhugefuse-preload.so:libm.so.6");
 		expect_words(left, 0, "LD_PRELOAD=libm.so.6");
@@ -194,7 +201,14 @@ static void test_counters(void **state)
 	struct kernel_counts kernel;
 	char *text;
 	const char *argv[] = {
-		program(), "run", "-m", fixture.dir, "--counters", "--", "/bin/sh", "-c",
+		program(),
+		"run",
+		"-m",
+		fixture.dir,
+		"--counters",
+		"--",
+		"/bin/sh",
+		"-c",
 		"set -e; p=/sys/kernel/mm/hugepages/hugepages-2048kB; n=/proc/sys/vm;"
 		"show() { grep -o 'HugePages_.*' /proc/meminfo | tr -d ' ' | tr '\\n' ' ';"
 		" cat $n/nr_hugepages $n/nr_overcommit_hugepages $p/nr_hugepages"
