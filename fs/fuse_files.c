@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "fs/file.h"
+#include "fs/file_sized.h"
 #include "fs/fuse_device.h"
 #include "fs/fuse_names.h"
 #include "fs/fuse_request.h"
@@ -56,6 +57,8 @@ static int new_open_file(struct mount *mount, struct inode *inode, int flags,
 
 static void free_open_file(struct mount *mount, struct open_file *file)
 {
+	if ((file->flags & O_ACCMODE) != O_RDONLY)
+		file_sized_trim(mount, file->inode);
 	passthrough_put(mount, file->inode);
 	inode_put(mount, file->inode, 1);
 	free(file);
