@@ -167,5 +167,10 @@ int fuse_device_attach(struct fuse_session *session, struct mount *mount)
 	};
 
 	mount->passthrough_fd = fuse_session_fd(session);
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+	/* By its older name it leaves clone_fd out. */
+	return fuse_session_custom_io_317(session, &io, sizeof(io), fuse_session_fd(session));
+#else
 	return fuse_session_custom_io(session, &io, fuse_session_fd(session));
+#endif
 }
