@@ -166,6 +166,7 @@ int fuse_device_attach(struct fuse_session *session, struct mount *mount)
 #endif
 	};
 
+	mount->session = session;
 	mount->passthrough_fd = fuse_session_fd(session);
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
 	/* By its older name it leaves clone_fd out. */

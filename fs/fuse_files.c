@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/cached.h"
 #include "fs/file.h"
 #include "fs/file_sized.h"
 #include "fs/fuse_device.h"
@@ -51,6 +52,13 @@ static int new_open_file(struct mount *mount, struct inode *inode, int flags,
 		free(file);
 		return err;
 	}
+	err = cached_open(mount, inode, (flags & O_ACCMODE) != O_RDONLY, &file->cached);
+	if (err) {
+		passthrough_put(mount, inode);
+		inode_put(mount, inode, 1);
+		free(file);
+		return err;
+	}
 	*ret_file = file;
 	return 0;
 }
@@ -60,6 +68,8 @@ static void free_open_file(struct mount *mount, struct open_file *file)
 	if ((file->flags & O_ACCMODE) != O_RDONLY)
 		file_sized_trim(mount, file->inode);
 	passthrough_put(mount, file->inode);
+	if (file->cached)
+		cached_close(file->inode);
 	inode_put(mount, file->inode, 1);
 	free(file);
 }
@@ -71,7 +81,8 @@ static void free_open_file(struct mount *mount, struct open_file *file)
 static void set_handle(struct fuse_file_info *fi, struct open_file *file)
 {
 	fi->fh = (uintptr_t)file;
-	fi->direct_io = file->passthrough_id == 0 || (file->flags & O_ACCMODE) != O_RDONLY;
+	fi->direct_io = !file->cached &&
+			(file->passthrough_id == 0 || (file->flags & O_ACCMODE) != O_RDONLY);
 }
 
 static void open_stats(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
@@ -294,7 +305,7 @@ void files_write(fuse_req_t req, fuse_ino_t node_id, const char *buf, size_t siz
 	drop_privileges_of(file->inode, fuse_req_ctx(req));
 	/* O_APPEND may have been set or cleared since open: the request has what holds now. */
 	len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
-	if (reconcile_may_help(mount, len))
+	if (reconcile_or_wait(mount, len))
 		len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
 	if (len > 0)
 		touch_modified(file->inode);
@@ -321,7 +332,7 @@ void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset,
 		reconcile_inode(mount, file->inode);
 		err = file_fallocate(mount, file->inode, mode, offset, length);
 	}
-	if (reconcile_may_help(mount, err))
+	if (reconcile_or_wait(mount, err))
 		err = file_fallocate(mount, file->inode, mode, offset, length);
 	if (!err)
 		touch_modified(file->inode);

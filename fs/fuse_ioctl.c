@@ -17,6 +17,18 @@
 #include "fs/stats.h"
 #include "hugefuse_protocol.h"
 
+/* What was written to copies of the file's pages comes to the pages, and the copies go. */
+static int ioctl_map(struct mount *mount, struct open_file *file, fuse_ino_t node_id, pid_t tid,
+		     struct hugefuse_ioc_map *map)
+{
+	int r = control_request_map(mount->control, file->inode, file->flags, file->cached, tid,
+				    map);
+
+	if (r == 0 && file->cached)
+		fuse_lowlevel_notify_inval_inode(mount->session, node_id, 0, 0);
+	return r;
+}
+
 static int ioctl_reserve(struct mount *mount, struct open_file *file,
 			 struct hugefuse_ioc_reserve *reserve)
 {
@@ -28,7 +40,7 @@ static int ioctl_reserve(struct mount *mount, struct open_file *file,
 	    reserve->length > INT64_MAX - reserve->offset)
 		return -EINVAL;
 	nr_reserved = file_reserve(mount, file->inode, reserve->offset, reserve->length);
-	if (reconcile_may_help(mount, nr_reserved))
+	if (reconcile_or_wait(mount, nr_reserved))
 		nr_reserved =
 			file_reserve(mount, file->inode, reserve->offset, reserve->length);
 	if (nr_reserved < 0)
@@ -98,8 +110,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 	if (_IOC_DIR(cmd) & _IOC_WRITE)
 		memcpy(&data, in_buf, in_size);
 	if (cmd == HUGEFUSE_IOC_MAP)
-		err = control_request_map(mount->control, file->inode, file->flags, caller->pid,
-					  &data.map);
+		err = ioctl_map(mount, file, node_id, caller->pid, &data.map);
 	else if (cmd == HUGEFUSE_IOC_RESERVE)
 		err = ioctl_reserve(mount, file, &data.reserve);
 	else

@@ -56,6 +56,7 @@ struct inode {
 	 */
 	struct rwsem lock;
 	uint32_t nr_opens;              /* lock */
+	_Atomic uint32_t nr_cached;     /* lock, but for a look; opens of nr_opens */
 	_Atomic int32_t passthrough_id; /* lock, but for a look; 0: none */
 	_Atomic int64_t
 		ahead_end; /* lock; pages up to here are allocated for writes; 0: none */

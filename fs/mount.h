@@ -19,6 +19,7 @@
 
 struct control;
 struct fault_service;
+struct fuse_session;
 
 struct mount {
 	const struct mount_options *options; /* set at init */
@@ -33,7 +34,8 @@ struct mount {
 	struct backing *backing;             /* set at init */
 	struct page_core core;
 	struct inode_table inodes;
-	bool has_passthrough; /* set at FUSE's init */
+	struct fuse_session *session; /* set by the daemon */
+	bool has_passthrough;         /* set at FUSE's init */
 	int passthrough_fd;
 	struct orphans orphans; /* of backing=thp */
 	bool has_orphans;

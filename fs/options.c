@@ -179,6 +179,19 @@ static int set_ahead(struct mount_options *options, const char *value)
 	return 0;
 }
 
+static int set_plain(struct mount_options *options, const char *value)
+{
+	if (strcmp(value, "auto") == 0)
+		options->plain = PLAIN_AUTO;
+	else if (strcmp(value, "deny") == 0)
+		options->plain = PLAIN_DENY;
+	else if (strcmp(value, "cached") == 0)
+		options->plain = PLAIN_CACHED;
+	else
+		return -EINVAL;
+	return 0;
+}
+
 static int set_on_exhausted(struct mount_options *options, const char *value)
 {
 	uint64_t seconds = WAIT_FOR_EVER;
@@ -237,6 +250,7 @@ enum option_group {
 	GROUP_FAULT_THREADS,
 	GROUP_AHEAD,
 	GROUP_ON_EXHAUSTED,
+	GROUP_PLAIN,
 	GROUP_LOCKSTAT,
 	GROUP_FSNAME,
 	GROUP_ALLOW_OTHER,
@@ -307,6 +321,7 @@ static const struct option_spec option_table[] = {
 	VALUE("ahead", GROUP_AHEAD, set_ahead, "off, on (32M), or " SIZE_SYNTAX),
 	VALUE("on_exhausted", GROUP_ON_EXHAUSTED, set_on_exhausted,
 	      "sigbus, wait, or wait=SECONDS with 1 to 4294967295 seconds"),
+	VALUE("plain", GROUP_PLAIN, set_plain, "auto, deny or cached"),
 	VALUE("fsname", GROUP_FSNAME, set_fsname, "a name"),
 	VALUE("source", GROUP_FSNAME, set_fsname, "a name"),
 	FLAG("lockstat", GROUP_LOCKSTAT, lockstat, true),

@@ -25,6 +25,13 @@ enum backing_kind {
 	BACKING_THP,
 };
 
+/* What mmap(2) of a shared mapping does, where the file cannot be mapped through FUSE. */
+enum plain_mmap {
+	PLAIN_AUTO, /* deny with hugetlb, cached with thp */
+	PLAIN_DENY,
+	PLAIN_CACHED,
+};
+
 enum on_exhausted {
 	ON_EXHAUSTED_SIGBUS,
 	ON_EXHAUSTED_WAIT,
@@ -46,6 +53,7 @@ struct mount_options {
 	uint64_t ahead_bytes;    /* largest window of ahead=; 0: off */
 	enum on_exhausted on_exhausted;
 	uint64_t wait_seconds; /* on_exhausted=wait[=seconds]; UINT64_MAX: no limit */
+	enum plain_mmap plain;
 	bool lockstat;
 
 	/* The generic ones of mount(8). */

@@ -121,6 +121,10 @@ static void print_faults(struct printer *printer, const struct mount_options *op
 		print(printer, ",on_exhausted=wait");
 	else
 		print(printer, ",on_exhausted=wait=%" PRIu64, options->wait_seconds);
+	print(printer, ",plain=%s",
+	      options->plain == PLAIN_CACHED ? "cached"
+	      : options->plain == PLAIN_DENY ? "deny"
+					     : "auto");
 	print(printer, ",%s", options->lockstat ? "lockstat" : "nolockstat");
 }
 
