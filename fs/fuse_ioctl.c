@@ -74,6 +74,21 @@ static void ioctl_query(struct mount *mount, struct open_file *file,
 	};
 }
 
+/* What needs no open file: the same for files and directories. */
+static void ioctl_mount(fuse_req_t req, size_t out_size)
+{
+	struct mount *mount = request_mount(req);
+	struct hugefuse_ioc_mount reply = {
+		.page_size = mount->backing->page_size,
+		.backing = HUGEFUSE_BACKING_HUGETLB,
+	};
+
+	if (out_size < sizeof(reply))
+		fuse_reply_err(req, EINVAL);
+	else
+		fuse_reply_ioctl(req, 0, &reply, sizeof(reply));
+}
+
 static bool is_ours(unsigned int cmd)
 {
 	return cmd == HUGEFUSE_IOC_MAP || cmd == HUGEFUSE_IOC_RESERVE ||
@@ -94,6 +109,11 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 	struct open_file *file;
 	int err = 0;
 
+	if (cmd == HUGEFUSE_IOC_MOUNT && !stats_is_node(node_id) &&
+	    !(flags & (FUSE_IOCTL_COMPAT | FUSE_IOCTL_UNRESTRICTED))) {
+		ioctl_mount(req, out_size);
+		return;
+	}
 	if (!is_ours(cmd) || stats_is_node(node_id) ||
 	    (flags & (FUSE_IOCTL_DIR | FUSE_IOCTL_COMPAT | FUSE_IOCTL_UNRESTRICTED))) {
 		fuse_reply_err(req, ENOTTY);

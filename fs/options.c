@@ -90,6 +90,11 @@ static int set_min_size(struct mount_options *options, const char *value)
 	return set_option_size(&options->min_size, value);
 }
 
+static int set_max_size(struct mount_options *options, const char *value)
+{
+	return set_option_size(&options->max_size, value);
+}
+
 static int set_nr_inodes(struct mount_options *options, const char *value)
 {
 	return memparse_bytes(value, &options->nr_inodes);
@@ -241,6 +246,7 @@ enum option_group {
 	GROUP_PAGESIZE,
 	GROUP_SIZE,
 	GROUP_MIN_SIZE,
+	GROUP_MAX_SIZE,
 	GROUP_NR_INODES,
 	GROUP_UID,
 	GROUP_GID,
@@ -307,6 +313,8 @@ static const struct option_spec option_table[] = {
 	VALUE("pagesize", GROUP_PAGESIZE, set_pagesize, "2M or 1G"),
 	VALUE("size", GROUP_SIZE, set_size, SIZE_SYNTAX ", or 0% to 100% of the pool"),
 	VALUE("min_size", GROUP_MIN_SIZE, set_min_size,
+	      SIZE_SYNTAX ", or 0% to 100% of the pool"),
+	VALUE("max_size", GROUP_MAX_SIZE, set_max_size,
 	      SIZE_SYNTAX ", or 0% to 100% of the pool"),
 	VALUE("nr_inodes", GROUP_NR_INODES, set_nr_inodes,
 	      "a number, K, M or G as for size; 0: no limit"),

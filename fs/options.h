@@ -42,8 +42,9 @@ struct mount_options {
 	uint64_t pagesize;       /* bytes; 2M by default */
 	struct option_size size; /* the most that files may use */
 	struct option_size min_size;
-	uint64_t nr_inodes; /* 0: no limit */
-	uid_t uid;          /* of the root directory; the caller's by default */
+	struct option_size max_size; /* what the pool may be raised to; size= by default */
+	uint64_t nr_inodes;          /* 0: no limit */
+	uid_t uid;                   /* of the root directory; the caller's by default */
 	gid_t gid;
 	mode_t mode; /* 0755 by default as hugetlbfs has it */
 

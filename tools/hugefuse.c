@@ -48,6 +48,14 @@ static const struct verb verbs[] = {
 			"      --reset          set the counters to zero instead\n",
 		.run = cmd_lockstat,
 	},
+	{
+		.name = "run",
+		.arguments = "[-m MOUNTPOINT] [--counters] [--] COMMAND [ARGUMENT...]",
+		.summary = "run a command with huge pages from a mount",
+		.help = "  -m, --mountpoint DIR the mount; the only one by default\n"
+			"      --counters       show it the mount's pool as the kernel's\n",
+		.run = cmd_run,
+	},
 };
 
 static const struct verb mount_helper = {
