@@ -22,6 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fs/cached.h"
 #include "fs/client.h"
 #include "fs/clock.h"
 #include "fs/fault_service.h"
@@ -53,6 +54,7 @@ struct control {
 /* What an epoll event is about: a client's address, with bit 0 set for its pidfd. */
 #define EVENT_LISTEN 2
 #define EVENT_POKE   4
+#define EVENT_ORPHAN 6
 #define EVENT_PIDFD  1
 
 static int watch(struct control *control, int fd, uint64_t what)
@@ -238,6 +240,8 @@ static void handle_event(struct control *control, uint64_t what, struct epoll_ev
 	} else if (what == EVENT_POKE) {
 		if (read(control->event_fd, &count, sizeof(count)) < 0)
 			return;
+	} else if (what == EVENT_ORPHAN) {
+		mount_pages_freed(control->mount);
 	} else if (what) {
 		client_ref(client);
 		if (what & EVENT_PIDFD)
@@ -336,6 +340,8 @@ int control_new(struct mount *mount, const char *socket_path, struct control **r
 		r = watch(control, control->listen_fd, EVENT_LISTEN);
 	if (r == 0)
 		r = watch(control, control->event_fd, EVENT_POKE);
+	if (r == 0 && mount->has_orphans)
+		r = watch(control, mount->orphans.inotify_fd, EVENT_ORPHAN);
 	if (r == 0)
 		r = -pthread_create(&control->thread, NULL, control_main, control);
 	if (r < 0) {
@@ -382,7 +388,7 @@ static int check_map(const struct mount *mount, int open_flags,
 {
 	const uint32_t known = HUGEFUSE_MAP_WRITE | HUGEFUSE_MAP_PRIVATE |
 			       HUGEFUSE_MAP_NORESERVE;
-	uint64_t page_size = mount->backing->page_size;
+	uint64_t page_size = mount->backing->huge_page_size;
 	int access_mode = open_flags & O_ACCMODE;
 
 	if (map->version != HUGEFUSE_PROTOCOL_VERSION)
@@ -413,8 +419,29 @@ static uint32_t nr_shards(const struct control *control, int64_t nr_pages)
 	return shards < 1 ? 1 : (uint32_t)shards;
 }
 
-int control_request_map(struct control *control, struct inode *inode, int open_flags, pid_t tid,
-			struct hugefuse_ioc_map *map)
+/*
+ * What is reserved by its size needs nothing from us to be mapped: the answer names no socket.
+ * Like every writable mapping this one makes the file longer.
+ */
+static int request_plain_map(struct mount *mount, struct inode *inode, int open_flags,
+			     struct hugefuse_ioc_map *map)
+{
+	int r = 0;
+
+	if (!mount->has_passthrough)
+		return -EOPNOTSUPP;
+	if (map->flags & HUGEFUSE_MAP_WRITE && (open_flags & O_ACCMODE) == O_RDWR)
+		r = file_grow(mount, inode, (off_t)(map->offset + map->length));
+	if (r < 0)
+		return r == -ENOSPC ? -ENOMEM : r;
+	map->page_size = mount->backing->huge_page_size;
+	map->shards = 0;
+	map->socket[0] = '\0';
+	return 0;
+}
+
+int control_request_map(struct control *control, struct inode *inode, int open_flags,
+			bool is_cached, pid_t tid, struct hugefuse_ioc_map *map)
 {
 	struct mount *mount = control->mount;
 	int access_mode = (open_flags & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY;
@@ -426,17 +453,21 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	r = check_map(mount, open_flags, map);
 	if (r < 0)
 		return r;
+	if (mount->backing->reserves_size)
+		return request_plain_map(mount, inode, open_flags, map);
 	pid = client_process_of(tid);
 	if (pid < 0)
 		return pid;
 	from = mount_bytes_to_pages(mount, map->offset);
 	to = from + mount_bytes_to_pages(mount, map->length);
 	r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
-	if (reconcile_may_help(mount, r))
+	if (reconcile_or_wait(mount, r))
 		r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
 	if (r < 0)
 		return r;
-	if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
+	if (cached_is_busy(inode, is_cached))
+		r = -EBUSY;
+	else if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
 		r = file_grow(mount, inode, (off_t)(map->offset + map->length));
 	if (r == 0)
 		r = token_new(&control->tokens, mapping, pid, map->token);
@@ -508,6 +539,20 @@ struct mapping *control_find_mapping(struct control *control, uint64_t id)
 		mapping = client_find_mapping(client, id);
 	mutex_unlock(&control->lock);
 	return mapping;
+}
+
+bool control_has_exited_client(struct control *control)
+{
+	struct client *client;
+	bool exited = false;
+
+	if (!control)
+		return false;
+	mutex_lock(&control->lock);
+	for (client = control->clients; client && !exited; client = client->next)
+		exited = client->nr_mappings > 0 && client_has_exited(client);
+	mutex_unlock(&control->lock);
+	return exited;
 }
 
 uint32_t control_nr_mappings(struct control *control)

@@ -17,6 +17,18 @@
 #include "fs/stats.h"
 #include "hugefuse_protocol.h"
 
+/* What was written to copies of the file's pages comes to the pages, and the copies go. */
+static int ioctl_map(struct mount *mount, struct open_file *file, fuse_ino_t node_id, pid_t tid,
+		     struct hugefuse_ioc_map *map)
+{
+	int r = control_request_map(mount->control, file->inode, file->flags, file->cached, tid,
+				    map);
+
+	if (r == 0 && file->cached)
+		fuse_lowlevel_notify_inval_inode(mount->session, node_id, 0, 0);
+	return r;
+}
+
 static int ioctl_reserve(struct mount *mount, struct open_file *file,
 			 struct hugefuse_ioc_reserve *reserve)
 {
@@ -28,12 +40,12 @@ static int ioctl_reserve(struct mount *mount, struct open_file *file,
 	    reserve->length > INT64_MAX - reserve->offset)
 		return -EINVAL;
 	nr_reserved = file_reserve(mount, file->inode, reserve->offset, reserve->length);
-	if (reconcile_may_help(mount, nr_reserved))
+	if (reconcile_or_wait(mount, nr_reserved))
 		nr_reserved =
 			file_reserve(mount, file->inode, reserve->offset, reserve->length);
 	if (nr_reserved < 0)
 		return nr_reserved;
-	reserve->nr_reserved = nr_reserved;
+	reserve->nr_reserved = nr_reserved / backing_chunk(mount->backing);
 	return 0;
 }
 
@@ -42,6 +54,7 @@ static void ioctl_query(struct mount *mount, struct open_file *file,
 {
 	struct page_space *pages = atomic_load(&file->inode->pages);
 	struct page_space_counts counts = {};
+	int64_t chunk = backing_chunk(mount->backing);
 	struct pool_counts pool;
 
 	stats_settle(mount);
@@ -49,14 +62,14 @@ static void ioctl_query(struct mount *mount, struct open_file *file,
 		page_space_read(pages, &counts);
 	pool_read(&mount->core.pool, &pool);
 	*ret_query = (struct hugefuse_ioc_query){
-		.page_size = mount->backing->page_size,
+		.page_size = mount->backing->huge_page_size,
 		.size = file_size(file->inode),
-		.file_reserved = counts.resv,
-		.file_instantiated = counts.instantiated,
-		.pool_total = pool.nr,
-		.pool_free = pool.free,
-		.pool_reserved = pool.resv,
-		.pool_surplus = pool.surplus,
+		.file_reserved = counts.resv / chunk,
+		.file_instantiated = counts.instantiated / chunk,
+		.pool_total = pool.nr / chunk,
+		.pool_free = pool.free / chunk,
+		.pool_reserved = pool.resv / chunk,
+		.pool_surplus = pool.surplus / chunk,
 		.mappings = atomic_load(&file->inode->nr_mappings),
 	};
 }
@@ -117,8 +130,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 	if (_IOC_DIR(cmd) & _IOC_WRITE)
 		memcpy(&data, in_buf, in_size);
 	if (cmd == HUGEFUSE_IOC_MAP)
-		err = control_request_map(mount->control, file->inode, file->flags, caller->pid,
-					  &data.map);
+		err = ioctl_map(mount, file, node_id, caller->pid, &data.map);
 	else if (cmd == HUGEFUSE_IOC_RESERVE)
 		err = ioctl_reserve(mount, file, &data.reserve);
 	else

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "fs/mount.h"
 #include "fs/rcu.h"
@@ -18,12 +19,15 @@ int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
 {
 	struct page_space_counts counts = {};
 	struct page_space *pages;
+	const struct stat *last = atomic_load(&inode->last_stat);
 	struct stat st;
 
-	if (fstat(inode->fd, &st) < 0)
+	if (last)
+		st = *last;
+	else if (fstat(inode->fd, &st) < 0)
 		return -errno;
 	st.st_ino = inode_node_id(mount, inode);
-	if (S_ISREG(inode->type)) {
+	if (S_ISREG(inode->type) && !mount->backing->reserves_size) {
 		/* FUSE's lookups do not keep the pages: inode_drop_unlinked(). */
 		rcu_reader_lock();
 		pages = atomic_load(&inode->pages);
@@ -34,6 +38,9 @@ int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
 		st.st_blocks =
 			counts.instantiated * (mount->backing->page_size / STAT_BLOCK_SIZE);
 	}
+	/* Whoever maps it may write to it at any time: what the page cache has is not valid. */
+	if (inode->nr_cached > 0 && inode->nr_mappings > 0)
+		clock_gettime(CLOCK_REALTIME, &st.st_mtim);
 	*ret_stat = st;
 	return 0;
 }
@@ -50,7 +57,7 @@ static int get_backing_file(struct mount *mount, struct inode *inode, int64_t nr
 	int err;
 
 	if (!file) {
-		err = ops->file_open(mount->backing, inode->ino, &fresh);
+		err = ops->file_open(mount->backing, inode->ino, inode->fd, &fresh);
 		if (err)
 			return err;
 		err = ops->resize(fresh, nr_pages);

@@ -15,10 +15,12 @@
 #include "fs/inode.h"
 #include "fs/kernel_pool.h"
 #include "fs/options.h"
+#include "fs/orphan.h"
 #include "fs/page.h"
 
 struct control;
 struct fault_service;
+struct fuse_session;
 
 struct mount {
 	const struct mount_options *options; /* set at init */
@@ -35,9 +37,15 @@ struct mount {
 	int64_t nr_parked; /* size_lock; pages of data_min that are not to be had */
 	bool has_loan, has_core, has_inodes; /* how far setting up has come */
 	int nr_nodes;                        /* set at init; memory nodes of the machine */
+	bool is_thp;                         /* set at init; else hugetlb */
 	struct backing *backing;             /* set at init */
 	struct page_core core;
 	struct inode_table inodes;
+	struct fuse_session *session; /* set by the daemon */
+	bool has_passthrough;         /* set at FUSE's init */
+	int passthrough_fd;
+	struct orphans orphans; /* of backing=thp */
+	bool has_orphans;
 	struct control *control;             /* set at init, by the daemon */
 	struct fault_service *fault_service; /* set at init, by the daemon */
 };
@@ -52,6 +60,14 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 /* Give everything back. Nothing is running any more. */
 void mount_deinit(struct mount *mount);
 
+/* Inodes in names/ that nobody sees: what gone ones become, and the reserve. */
+static inline uint64_t mount_hidden_inodes(const struct mount *mount)
+{
+	return mount->is_thp ? 2 : 1;
+}
+
+/* Pages may have been freed: set those aside that nobody has reserved. */
+void mount_pages_freed(struct mount *mount);
 /*
  * What writing nr_hugepages and nr_overcommit_hugepages means in the kernel, for this mount's
  * pool. From the first call on the pool is the mount's limit, not size= and min_size= any more.

@@ -133,6 +133,8 @@ int64_t mount_set_nr_pages(struct mount *mount, int64_t nr)
 	int64_t left[POOL_MAX_NODES], missing;
 	struct pool_counts pool;
 
+	if (mount->is_thp)
+		return -EOPNOTSUPP;
 	mutex_lock(&mount->size_lock);
 	atomic_store(&mount->is_resized, true);
 	subpool_drop_limits(&mount->core.subpool);
@@ -152,6 +154,8 @@ int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit)
 {
 	struct pool_counts pool;
 
+	if (mount->is_thp)
+		return -EOPNOTSUPP;
 	mutex_lock(&mount->size_lock);
 	atomic_store(&mount->is_resized, true);
 	subpool_drop_limits(&mount->core.subpool);

@@ -53,6 +53,19 @@ static int set_option_size(struct option_size *size, const char *value)
 	return 0;
 }
 
+static int set_backing(struct mount_options *options, const char *value)
+{
+	if (strcmp(value, "auto") == 0)
+		options->backing = BACKING_AUTO;
+	else if (strcmp(value, "hugetlb") == 0)
+		options->backing = BACKING_HUGETLB;
+	else if (strcmp(value, "thp") == 0)
+		options->backing = BACKING_THP;
+	else
+		return -EINVAL;
+	return 0;
+}
+
 static int set_pagesize(struct mount_options *options, const char *value)
 {
 	uint64_t bytes;
@@ -171,6 +184,19 @@ static int set_ahead(struct mount_options *options, const char *value)
 	return 0;
 }
 
+static int set_plain(struct mount_options *options, const char *value)
+{
+	if (strcmp(value, "auto") == 0)
+		options->plain = PLAIN_AUTO;
+	else if (strcmp(value, "deny") == 0)
+		options->plain = PLAIN_DENY;
+	else if (strcmp(value, "cached") == 0)
+		options->plain = PLAIN_CACHED;
+	else
+		return -EINVAL;
+	return 0;
+}
+
 static int set_on_exhausted(struct mount_options *options, const char *value)
 {
 	uint64_t seconds = WAIT_FOR_EVER;
@@ -216,6 +242,7 @@ static int set_fsname(struct mount_options *options, const char *value)
  */
 enum option_group {
 	GROUP_NONE,
+	GROUP_BACKING,
 	GROUP_PAGESIZE,
 	GROUP_SIZE,
 	GROUP_MIN_SIZE,
@@ -229,6 +256,7 @@ enum option_group {
 	GROUP_FAULT_THREADS,
 	GROUP_AHEAD,
 	GROUP_ON_EXHAUSTED,
+	GROUP_PLAIN,
 	GROUP_LOCKSTAT,
 	GROUP_FSNAME,
 	GROUP_ALLOW_OTHER,
@@ -281,6 +309,7 @@ struct option_spec {
 	}
 
 static const struct option_spec option_table[] = {
+	VALUE("backing", GROUP_BACKING, set_backing, "auto, hugetlb or thp"),
 	VALUE("pagesize", GROUP_PAGESIZE, set_pagesize, "2M or 1G"),
 	VALUE("size", GROUP_SIZE, set_size, SIZE_SYNTAX ", or 0% to 100% of the pool"),
 	VALUE("min_size", GROUP_MIN_SIZE, set_min_size,
@@ -300,6 +329,7 @@ static const struct option_spec option_table[] = {
 	VALUE("ahead", GROUP_AHEAD, set_ahead, "off, on (32M), or " SIZE_SYNTAX),
 	VALUE("on_exhausted", GROUP_ON_EXHAUSTED, set_on_exhausted,
 	      "sigbus, wait, or wait=SECONDS with 1 to 4294967295 seconds"),
+	VALUE("plain", GROUP_PLAIN, set_plain, "auto, deny or cached"),
 	VALUE("fsname", GROUP_FSNAME, set_fsname, "a name"),
 	VALUE("source", GROUP_FSNAME, set_fsname, "a name"),
 	FLAG("lockstat", GROUP_LOCKSTAT, lockstat, true),

@@ -19,12 +19,26 @@ struct option_size {
 	bool is_percent;
 };
 
+enum backing_kind {
+	BACKING_AUTO, /* thp where it can be, else hugetlb */
+	BACKING_HUGETLB,
+	BACKING_THP,
+};
+
+/* What mmap(2) of a shared mapping does, where the file cannot be mapped through FUSE. */
+enum plain_mmap {
+	PLAIN_AUTO, /* deny with hugetlb, cached with thp */
+	PLAIN_DENY,
+	PLAIN_CACHED,
+};
+
 enum on_exhausted {
 	ON_EXHAUSTED_SIGBUS,
 	ON_EXHAUSTED_WAIT,
 };
 
 struct mount_options {
+	enum backing_kind backing;
 	uint64_t pagesize;       /* bytes; 2M by default */
 	struct option_size size; /* the most that files may use */
 	struct option_size min_size;
@@ -40,6 +54,7 @@ struct mount_options {
 	uint64_t ahead_bytes;    /* largest window of ahead=; 0: off */
 	enum on_exhausted on_exhausted;
 	uint64_t wait_seconds; /* on_exhausted=wait[=seconds]; UINT64_MAX: no limit */
+	enum plain_mmap plain;
 	bool lockstat;
 
 	/* The generic ones of mount(8). */
@@ -48,6 +63,11 @@ struct mount_options {
 
 	uint32_t given; /* private: a bit for each option seen, to notice repetitions */
 };
+
+static inline bool options_size_is_set(const struct option_size *size)
+{
+	return size->is_percent || size->bytes != OPTIONS_SIZE_UNSET;
+}
 
 void options_init(struct mount_options *options);
 void options_deinit(struct mount_options *options);

@@ -8,13 +8,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/clock.h"
 #include "fs/control.h"
+#include "fs/file_sized.h"
 
 /*
  * What is counted and what is reserved is no more than the pool, and is looked at one by one.
  * Holes are looked at in turns, this many at a time: a file is as long as its user likes.
  */
 #define PROBES_MAX 8192
+
+#define FREEING_NS 100000000ULL
 
 /* Pages that are counted, and have gone. */
 static void find_gone(struct page_space *space, int64_t from, int64_t to, bool keep_reserved)
@@ -72,6 +76,10 @@ static void reconcile_file(struct inode *inode, int64_t *probes)
 
 	if (!pages)
 		return;
+	if (pages->file->backing->reserves_size) {
+		file_sized_reconcile(pages);
+		return;
+	}
 	nr = pages->file->backing->ops->count(pages->file);
 	page_space_read(pages, &counts);
 	/* What is being populated at this moment is counted already, and may or may not be
@@ -147,10 +155,44 @@ void reconcile_mount(struct mount *mount)
 	control_for_each_mapping(mount->control, visit_mapping, &probes);
 }
 
+/* A file without a name, held by nothing but descriptors that may be closed already. */
+static int visit_closed(struct mount *mount, struct inode *inode, void *data)
+{
+	struct page_space_counts counts;
+	struct page_space *pages = inode->pages;
+	struct stat st;
+
+	if (!pages || inode->nr_mappings > 0 || fstat(inode->fd, &st) < 0 || st.st_nlink > 0)
+		return 0;
+	page_space_read(pages, &counts);
+	return counts.resv > 0 || counts.instantiated > 0;
+}
+
+static bool is_freeing(struct mount *mount)
+{
+	return control_has_exited_client(mount->control) ||
+	       inode_for_each(mount, visit_closed, NULL) > 0;
+}
+
+bool reconcile_or_wait(struct mount *mount, int64_t error)
+{
+	uint64_t now = clock_now_ns(), until = now + FREEING_NS;
+	uint32_t count = waitqueue_read(&mount->core.pool.freed);
+
+	if (!reconcile_may_help(mount, error))
+		return false;
+	for (; now < until && is_freeing(mount); now = clock_now_ns()) {
+		waitqueue_wait(&mount->core.pool.freed, count, until - now);
+		count = waitqueue_read(&mount->core.pool.freed);
+	}
+	return true;
+}
+
 bool reconcile_may_help(struct mount *mount, int64_t error)
 {
 	if (error != -ENOSPC && error != -ENOMEM)
 		return false;
+	mount_pages_freed(mount);
 	reconcile_mount(mount);
 	return true;
 }

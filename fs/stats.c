@@ -38,6 +38,7 @@ enum stats_kind {
 	KIND_FAULT_STAT,
 	KIND_FILES,
 	KIND_MAPS,
+	KIND_REGIONS,
 	KIND_OPTIONS,
 	KIND_KERNEL,
 	KIND_KERNEL_MEMINFO,
@@ -96,6 +97,7 @@ static const struct stats_entry_type entry_types[NR_KINDS] = {
 			     stats_clear_fault_stat},
 	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0400, stats_text_files},
 	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0400, stats_text_maps},
+	[KIND_REGIONS] = {KIND_ROOT, "regions", S_IFREG | 0400, stats_text_regions},
 	[KIND_OPTIONS] = {KIND_ROOT, "options", S_IFREG | 0444, stats_text_options},
 	[KIND_KERNEL] = {KIND_ROOT, "kernel", S_IFDIR | 0555},
 	[KIND_KERNEL_MEMINFO] = {KIND_KERNEL, "meminfo", S_IFREG | 0444, stats_text_meminfo},
@@ -149,7 +151,7 @@ static void entry_name(const struct mount *mount, struct stats_node node, char *
 		snprintf(ret_name, name_size, "node%d", node.node);
 	else
 		snprintf(ret_name, name_size, "hugepages-%" PRIu64 "kB",
-			 mount->backing->page_size / 1024);
+			 mount->backing->huge_page_size / 1024);
 }
 
 /* The @index-th entry of @parent. */
@@ -294,7 +296,8 @@ static int write_text(struct mount *mount, struct stats_node node, FILE *out)
 	if (entry_types[node.kind].text)
 		return entry_types[node.kind].text(mount, out);
 	pool_read(&mount->core.pool, &counts);
-	fprintf(out, "%" PRId64 "\n", pool_number(&counts, node));
+	fprintf(out, "%" PRId64 "\n",
+		pool_number(&counts, node) / backing_chunk(mount->backing));
 	return 0;
 }
 

@@ -14,12 +14,18 @@
 static void read_counts(struct mount *mount, struct pool_counts *ret_pool)
 {
 	struct subpool_counts subpool;
+	int64_t chunk = backing_chunk(mount->backing);
 
 	pool_read(&mount->core.pool, ret_pool);
 	subpool_read(&mount->core.subpool, &subpool);
 	ret_pool->resv -= subpool.resv;
 	if (ret_pool->resv < 0)
 		ret_pool->resv = 0; /* a page was taken between the two */
+	ret_pool->nr /= chunk;
+	ret_pool->free /= chunk;
+	ret_pool->resv /= chunk;
+	ret_pool->surplus /= chunk;
+	ret_pool->overcommit /= chunk;
 }
 
 static int print_number(FILE *out, int64_t number)

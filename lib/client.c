@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libhugefuse: mapping, unmapping, and following fork(2).
+ * libhugefuse: mapping, unmapping, moving, and following fork(2).
  *
  * The library lock guards the regions and the connections. It is held over a whole mmap, and
  * over fork, so that a child finds both in order. The fork handlers only make system calls.
@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,18 +21,22 @@
 #include "client.h"
 #include "connection.h"
 #include "fault_fd.h"
+#include "fork.h"
 #include "hugefuse.h"
 #include "hugefuse_protocol.h"
-#include "library.h"
 #include "region.h"
 #include "system.h"
+
+#define EXPORT __attribute__((visibility("default")))
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 
-#define FORK_TIMEOUT_MS 1000
 #define POPULATE_SLICE \
 	(256UL << 20) /* bytes, at least a page; the lock is given up in between */
 
@@ -43,7 +48,7 @@ static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER;
 static sigset_t mask_before;    /* library_mutex */
 static int cancel_state_before; /* library_mutex */
 
-void library_lock(void)
+void lock_library(void)
 {
 	sigset_t all, mask;
 	int cancel_state;
@@ -56,7 +61,7 @@ void library_lock(void)
 	cancel_state_before = cancel_state;
 }
 
-void library_unlock(void)
+void unlock_library(void)
 {
 	sigset_t mask = mask_before;
 	int cancel_state = cancel_state_before;
@@ -66,8 +71,13 @@ void library_unlock(void)
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
+static size_t round_up(size_t length, size_t page_size)
+{
+	return (length + page_size - 1) / page_size * page_size;
+}
+
 /* Cover @region with userfaultfds and hand them over. */
-static int register_region(struct region *region)
+int register_region(struct region *region)
 {
 	struct hugefuse_msg msg = {
 		.type = HUGEFUSE_MSG_REGISTER,
@@ -84,7 +94,8 @@ static int register_region(struct region *region)
 	return r;
 }
 
-void library_tell_unmapped(const struct region *part, void *data)
+/* Tell the daemon that a part of a mapping has gone. If it has gone itself, it knows. */
+void tell_unmapped(const struct region *part, void *data)
 {
 	struct hugefuse_msg msg = {
 		.type = HUGEFUSE_MSG_UNMAP,
@@ -95,119 +106,6 @@ void library_tell_unmapped(const struct region *part, void *data)
 
 	if (part->mapping)
 		connection_call(part->connection, &msg, NULL, 0, NULL, NULL);
-}
-
-static bool in_child_to_register(const struct region *region)
-{
-	/* MADV_DONTFORK: it is not there. This changes nothing, and fails where nothing is
-	 * mapped. */
-	return madvise(region->addr, region->length, MADV_NORMAL) == 0;
-}
-
-/* A region of the parent's becomes one of this child's own. */
-static int attach_forked(struct region *region)
-{
-	struct hugefuse_msg msg = {
-		.type = HUGEFUSE_MSG_FORK,
-		.mapping = region->mapping,
-		.key = {region->key[0], region->key[1]},
-		.length = region->length,
-		.offset = region->offset,
-	};
-	struct hugefuse_reply reply;
-	int r;
-
-	r = connection_open(region->connection);
-	if (r == 0)
-		r = connection_call(region->connection, &msg, NULL, 0, &reply, NULL);
-	if (r < 0)
-		return r;
-	region->mapping = reply.mapping;
-	region->key[0] = reply.key[0];
-	region->key[1] = reply.key[1];
-	region->first_offset = region->offset;
-	return register_region(region);
-}
-
-/* Forget the pages of [addr, addr + length) that are not mapped any more. */
-static void forget_unmapped(char *addr, size_t length, size_t page_size)
-{
-	for (size_t done = 0; done < length; done += page_size) {
-		if (madvise(addr + done, page_size, MADV_NORMAL) < 0 &&
-		    region_prepare_cut() == 0)
-			region_cut(addr + done, page_size, library_tell_unmapped, NULL);
-	}
-}
-
-/*
- * The parent goes on when the child has attached: if it unmapped or exited before, the daemon
- * would not know the child's mappings any more. The child's end of the pipe closes when it is
- * done, or has died.
- */
-static int fork_pipe[2] = {-1, -1}; /* library_mutex */
-
-/*
- * Where the program has called munmap(2) itself we were not told: a region with a hole could
- * not be registered in the child as a whole.
- */
-static void before_fork(void)
-{
-	struct region *region, *next;
-
-	library_lock();
-	for (region = regions; region; region = next) {
-		next = region->next;
-		if (madvise(region->addr, region->length, MADV_NORMAL) < 0)
-			forget_unmapped(region->addr, region->length, region->page_size);
-	}
-	if (regions && pipe2(fork_pipe, O_CLOEXEC) < 0)
-		fork_pipe[0] = fork_pipe[1] = -1;
-}
-
-static void close_fork_pipe(void)
-{
-	for (int i = 0; i < 2; i++) {
-		if (fork_pipe[i] >= 0)
-			close(fork_pipe[i]);
-		fork_pipe[i] = -1;
-	}
-}
-
-static void after_fork_in_parent(void)
-{
-	struct pollfd child = {.fd = fork_pipe[0], .events = POLLIN};
-	int saved_errno = errno;
-
-	if (fork_pipe[0] >= 0) {
-		close(fork_pipe[1]);
-		fork_pipe[1] = -1;
-		while (poll(&child, 1, FORK_TIMEOUT_MS) < 0 && errno == EINTR)
-			;
-		close_fork_pipe();
-	}
-	errno = saved_errno;
-	library_unlock();
-}
-
-static void after_fork_in_child(void)
-{
-	int saved_errno = errno;
-
-	connection_forget_all();
-	for (struct region *region = regions; region; region = region->next) {
-		/* Without the daemon the kernel serves this child's faults. */
-		if (region->mapping &&
-		    (!in_child_to_register(region) || attach_forked(region) < 0))
-			region->mapping = 0;
-	}
-	close_fork_pipe();
-	errno = saved_errno;
-	library_unlock();
-}
-
-static void install_fork_handlers(void)
-{
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static int check_flags(int flags)
@@ -281,7 +179,7 @@ static int map_descriptor(void *addr, int prot, int flags, int fd, struct region
 	if (region->addr == MAP_FAILED)
 		return -errno;
 	/* MAP_FIXED has replaced what was there. */
-	region_cut(region->addr, region->length, library_tell_unmapped, NULL);
+	region_cut(region->addr, region->length, tell_unmapped, NULL);
 	return 0;
 }
 
@@ -297,7 +195,7 @@ static int map_locked(void *addr, int prot, int flags, const struct hugefuse_ioc
 	close(fd);
 	if (r < 0) {
 		region->addr = NULL;
-		library_tell_unmapped(region, NULL); /* all of nothing: it ends */
+		tell_unmapped(region, NULL); /* all of nothing: it ends */
 		return r;
 	}
 	r = register_region(region);
@@ -305,7 +203,7 @@ static int map_locked(void *addr, int prot, int flags, const struct hugefuse_ioc
 		r = region_add(region);
 	if (r < 0) {
 		system_munmap(region->addr, region->length);
-		library_tell_unmapped(region, NULL);
+		tell_unmapped(region, NULL);
 	}
 	return r;
 }
@@ -321,9 +219,9 @@ static void populate(const struct region *region, int prot, int flags)
 		part = region->length - done < slice ? region->length - done : slice;
 		msg.address = (uintptr_t)region->addr + done;
 		msg.length = part;
-		library_lock();
+		lock_library();
 		connection_call(region->connection, &msg, NULL, 0, NULL, NULL);
-		library_unlock();
+		unlock_library();
 	}
 	/* As with mmap(2), it is no error if that does not work. */
 	madvise(region->addr, region->length,
@@ -356,11 +254,34 @@ static int claim_address(char *addr, size_t length, int *flags, int fd, size_t *
 	return 0;
 }
 
+/* The file's pages need nothing from the daemon: they are reserved as far as it is long. */
+static int map_plainly(void *addr, int prot, int flags, int fd, struct region *region)
+{
+	int r = region_prepare_cut();
+
+	if (r < 0)
+		return r;
+	region->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	region->length = round_up(region->length, region->page_size);
+	region->shard_length = region->length;
+	region->addr = system_mmap(addr, region->length, prot, flags & ~MAP_HUGETLB, fd,
+				   (off_t)region->offset);
+	if (region->addr == MAP_FAILED) {
+		region->addr = NULL;
+		return -errno;
+	}
+	region_cut(region->addr, region->length, tell_unmapped, NULL);
+	r = region_add(region);
+	if (r < 0)
+		munmap(region->addr, region->length);
+	return r;
+}
+
 void client_install(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, install_fork_handlers);
+	pthread_once(&once, fork_install_handlers);
 }
 
 int client_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset,
@@ -382,14 +303,19 @@ int client_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t of
 	region.page_size = map.page_size;
 	region.length = round_up(length, map.page_size);
 	region.offset = region.first_offset = (uint64_t)offset;
-	region.shard_length =
-		round_up((region.length + map.shards - 1) / map.shards, map.page_size);
-	library_lock();
-	r = map_locked(addr, prot, flags, &map, &region);
-	library_unlock();
+	lock_library();
+	if (map.shards == 0) {
+		region.length = length;
+		r = map_plainly(addr, prot, flags, fd, &region);
+	} else {
+		region.shard_length =
+			round_up((region.length + map.shards - 1) / map.shards, map.page_size);
+		r = map_locked(addr, prot, flags, &map, &region);
+	}
+	unlock_library();
 	if (r < 0)
 		goto out_error;
-	if (flags & (MAP_POPULATE | MAP_LOCKED))
+	if (flags & (MAP_POPULATE | MAP_LOCKED) && region.mapping)
 		populate(&region, prot, flags);
 	*ret_addr = region.addr;
 	return 0;
@@ -413,7 +339,7 @@ EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int f
 	return mapped;
 }
 
-int library_unmap(char *addr, size_t length)
+static int unmap_locked(char *addr, size_t length)
 {
 	struct region *region = region_find(addr);
 	int r;
@@ -426,7 +352,7 @@ int library_unmap(char *addr, size_t length)
 		return r;
 	if (system_munmap(addr, length) < 0)
 		return -errno;
-	region_cut(addr, length, library_tell_unmapped, NULL);
+	region_cut(addr, length, tell_unmapped, NULL);
 	return 0;
 }
 
@@ -440,32 +366,32 @@ int client_munmap(void *addr, size_t length)
 	size_t rounded = round_up(length, (size_t)getpagesize());
 	int r;
 
-	library_lock();
+	lock_library();
 	r = region_first_in(addr, rounded) ? region_prepare_cut() : 0;
 	if (r == 0 && system_munmap(addr, length) < 0)
 		r = -errno;
 	if (r == 0)
-		region_cut(addr, rounded, library_tell_unmapped, NULL);
-	library_unlock();
+		region_cut(addr, rounded, tell_unmapped, NULL);
+	unlock_library();
 	return r;
 }
 
 void client_forget(void *addr, size_t length)
 {
 	length = round_up(length, (size_t)getpagesize());
-	library_lock();
+	lock_library();
 	if (region_first_in(addr, length) && region_prepare_cut() == 0)
-		region_cut(addr, length, library_tell_unmapped, NULL);
-	library_unlock();
+		region_cut(addr, length, tell_unmapped, NULL);
+	unlock_library();
 }
 
 EXPORT int hugefuse_munmap(void *addr, size_t length)
 {
 	int r;
 
-	library_lock();
-	r = library_unmap(addr, length);
-	library_unlock();
+	lock_library();
+	r = unmap_locked(addr, length);
+	unlock_library();
 	if (r < 0) {
 		errno = -r;
 		return -1;
@@ -473,31 +399,116 @@ EXPORT int hugefuse_munmap(void *addr, size_t length)
 	return 0;
 }
 
-EXPORT ssize_t hugefuse_reserve(int fd, off_t offset, size_t length)
+/* The end of the userfaultfd's range that @addr of @region is in: what one mremap(2) may move.
+ */
+static char *shard_end(const struct region *region, char *addr)
 {
-	struct hugefuse_ioc_reserve reserve = {(uint64_t)offset, length, 0};
+	uint64_t offset =
+		region->offset + (uint64_t)(addr - region->addr) - region->first_offset;
+	size_t rest = region->shard_length - offset % region->shard_length;
+	char *end = region->addr + region->length;
 
-	if (ioctl(fd, HUGEFUSE_IOC_RESERVE, &reserve) < 0)
-		return -1;
-	return (ssize_t)reserve.nr_reserved;
+	return rest < (size_t)(end - addr) ? addr + rest : end;
 }
 
-EXPORT int hugefuse_query(int fd, struct hugefuse_info *info)
+static void keep_quiet(const struct region *part, void *data)
 {
-	struct hugefuse_ioc_query query;
+}
 
-	if (ioctl(fd, HUGEFUSE_IOC_QUERY, &query) < 0)
-		return -1;
-	*info = (struct hugefuse_info){
-		.page_size = query.page_size,
-		.size = query.size,
-		.file_reserved = query.file_reserved,
-		.file_instantiated = query.file_instantiated,
-		.pool_total = query.pool_total,
-		.pool_free = query.pool_free,
-		.pool_reserved = query.pool_reserved,
-		.pool_surplus = query.pool_surplus,
-		.mappings = query.mappings,
-	};
-	return 0;
+/* Move [from, from + length) of @region to @to, whose pages are unmapped first. */
+static int move_locked(struct region *region, char *from, size_t length, char *to)
+{
+	struct region moved = *region;
+	size_t part;
+	int r;
+
+	r = region_prepare_cut();
+	if (r < 0)
+		return r;
+	moved.offset += (uint64_t)(from - region->addr);
+	moved.addr = to;
+	moved.length = length;
+	for (size_t done = 0; done < length; done += part) {
+		part = (size_t)(shard_end(region, from + done) - (from + done));
+		if (part > length - done)
+			part = length - done;
+		/* Advice of no consequence, but it makes a vm_area of its own: of a private
+		 * one that was moved in part the kernel (6.18) forgets all reservations. */
+		madvise(from + done, part, MADV_SEQUENTIAL);
+		if (system_mremap(from + done, part, part, MREMAP_MAYMOVE | MREMAP_FIXED,
+				  to + done) == MAP_FAILED)
+			return -errno;
+	}
+	region_cut(to, length, tell_unmapped, NULL);
+	if (region_prepare_cut() < 0)
+		return -ENOMEM;
+	region_cut(from, length, keep_quiet, NULL); /* the daemon was told by the kernel */
+	return region_add(&moved);
+}
+
+static int remap_locked(char *addr, size_t old_length, size_t new_length, int flags, char *to)
+{
+	struct region *region = region_find(addr);
+	int r = 0;
+
+	if (!region || (uintptr_t)addr % region->page_size != 0 || old_length == 0 ||
+	    new_length == 0)
+		return -EINVAL;
+	old_length = round_up(old_length, region->page_size);
+	new_length = round_up(new_length, region->page_size);
+	if (addr + old_length > region->addr + region->length)
+		return -EFAULT;
+	if (new_length > old_length)
+		return -EINVAL;
+	if (flags & MREMAP_FIXED) {
+		if (!(flags & MREMAP_MAYMOVE) || (uintptr_t)to % region->page_size != 0 ||
+		    (to < addr + old_length && addr < to + new_length))
+			return -EINVAL;
+	}
+	if (new_length < old_length)
+		r = unmap_locked(addr + new_length, old_length - new_length);
+	region = region_find(addr);
+	if (r == 0 && flags & MREMAP_FIXED)
+		r = move_locked(region, addr, new_length, to);
+	return r;
+}
+
+int client_mremap(void *addr, size_t old_length, size_t new_length, int flags, void *to,
+		  void **ret_addr)
+{
+	int r = -ENOENT;
+
+	lock_library();
+	if (region_find(addr)) {
+		r = -EINVAL;
+		if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0)
+			r = remap_locked(addr, old_length, new_length, flags, to);
+		if (r == 0)
+			*ret_addr = flags & MREMAP_FIXED ? to : addr;
+	}
+	unlock_library();
+	return r;
+}
+
+EXPORT void *hugefuse_mremap(void *addr, size_t old_length, size_t new_length, int flags, ...)
+{
+	void *to = addr;
+	va_list args;
+	int r = -EINVAL;
+
+	if (flags & MREMAP_FIXED) {
+		va_start(args, flags);
+		to = va_arg(args, void *);
+		va_end(args);
+	}
+	if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0) {
+		lock_library();
+		r = remap_locked(addr, old_length, new_length, flags, to);
+		unlock_library();
+	}
+	if (r < 0) {
+		errno = -r;
+		return MAP_FAILED;
+	}
+	return to;
 }

@@ -22,7 +22,7 @@
 #include <sys/types.h>
 #include <sys/vfs.h>
 
-#include "library.h"
+#define EXPORT __attribute__((visibility("default")))
 
 /* The next definitions; system calls of the same meaning where that is not known. */
 void *next_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset);

@@ -41,6 +41,14 @@ static const struct verb verbs[] = {
 		.run = cmd_ls,
 	},
 	{
+		.name = "maps",
+		.arguments = "[--json] [-p PID] MOUNTPOINT",
+		.summary = "processes and what they have mapped",
+		.help = "      --json           print JSON\n"
+			"  -p, --pid PID        only this process\n",
+		.run = cmd_maps,
+	},
+	{
 		.name = "lockstat",
 		.arguments = "[--json] [--reset] MOUNTPOINT",
 		.summary = "how long the daemon's locks were waited for and held",
