@@ -273,7 +273,7 @@ static int map_plainly(void *addr, int prot, int flags, int fd, struct region *r
 	region_cut(region->addr, region->length, tell_unmapped, NULL);
 	r = region_add(region);
 	if (r < 0)
-		munmap(region->addr, region->length);
+		system_munmap(region->addr, region->length);
 	return r;
 }
 

@@ -41,7 +41,7 @@ query()
 
 mount_pages()
 {
-	"$HUGEFUSE" mount -o "size=$((2 * $1))M,mode=1777" "$dir/mnt"
+	"$HUGEFUSE" mount -o "backing=hugetlb,size=$((2 * $1))M,mode=1777" "$dir/mnt"
 }
 
 make_cluster()
