@@ -28,16 +28,22 @@ static const char *program(void)
 	return path ? path : "build/tools/hugefuse";
 }
 
-/* The program of the cases is next to this one. */
-static const char *cases(void)
+/* The programs that are run are next to this one. */
+static void find_beside(char path[PATH_MAX], const char *name)
 {
-	static char path[PATH_MAX];
 	char self[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	assert_true(len > 0);
 	self[len] = '\0';
-	snprintf(path, sizeof(path), "%s/preload-cases", dirname(self));
+	snprintf(path, PATH_MAX, "%s/%s", dirname(self), name);
+}
+
+static const char *cases(void)
+{
+	static char path[PATH_MAX];
+
+	find_beside(path, "preload-cases");
 	return path;
 }
 
@@ -194,6 +200,45 @@ static void test_command_line(void **state)
 	fixture_umount(&fixture);
 }
 
+static void copy_program(const char *from, const char *to)
+{
+	const char *argv[] = {"/bin/cp", from, to, NULL};
+
+	free(output_of(argv, false, 0));
+}
+
+/* Into some programs nothing can be loaded. They are run, and named in one line. */
+static void test_not_preloaded(void **state)
+{
+	char dir[] = "/tmp/hugefuse-test-programs-XXXXXX", path[PATH_MAX], setuid[PATH_MAX];
+	struct fixture fixture = {0};
+	const char *argv[] = {program(), "run", "-m", fixture.dir, "--", path, NULL};
+	char *text;
+
+	fixture_mount(&fixture, "size=2M");
+	find_beside(path, "preload-static");
+	text = output_of(argv, false, 0);
+	assert_non_null(strstr(text, path));
+	assert_non_null(strstr(text, " is statically linked: "));
+	assert_non_null(strstr(text, "\nmount /"));
+	free(text);
+	assert_non_null(mkdtemp(dir));
+	snprintf(setuid, sizeof(setuid), "%s/env", dir);
+	copy_program("/usr/bin/env", setuid);
+	argv[5] = setuid;
+	text = output_of(argv, false, 0);
+	assert_null(strstr(text, "hugefuse run: "));
+	free(text);
+	assert_int_equal(chown(setuid, 65534, 65534), 0);
+	assert_int_equal(chmod(setuid, 04755), 0);
+	text = output_of(argv, false, 0);
+	assert_non_null(strstr(text, "/env is set-user-id or has capabilities: "));
+	free(text);
+	unlink(setuid);
+	rmdir(dir);
+	fixture_umount(&fixture);
+}
+
 /* What a command in the namespace sees of the pool, and changes. */
 static void test_counters(void **state)
 {
@@ -251,6 +296,7 @@ int main(void)
 		{"shm", test_as_the_kernel, NULL, NULL, (void *)"shm"},
 		cmocka_unit_test(test_says_why),
 		cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_not_preloaded),
 		cmocka_unit_test(test_counters),
 	};
 
