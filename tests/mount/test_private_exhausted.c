@@ -2,10 +2,9 @@
 /*
  * Populating a private mapping when the last page goes to a copy on write.
  *
- *	client: writes to page 1, which the file has	kernel: copies, nobody is asked; that was
- *							the last page
- *	client: writes to page 2			daemon: believes that there is a page
- *							UFFDIO_COPY: EEXIST, though there is none
+ *	client: writes to page 1, which the file has	kernel: copies, nobody is asked; that
+ *was the last page client: writes to page 2			daemon: believes that there is a
+ *page UFFDIO_COPY: EEXIST, though there is none
  *
  * Taken for success, it left the client waiting for ever.
  */

@@ -7,11 +7,11 @@
  *
  * Peculiarities of the kernel that it has to know, since hugefuse has (or shares) them:
  *
- *  - An owner's anonymous page that is unmapped becomes a reservation again only while the whole
- *    machine has no surplus page (__unmap_hugepage_range(); hugetlb_lock is taken for that
+ *  - An owner's anonymous page that is unmapped becomes a reservation again only while the
+ * whole machine has no surplus page (__unmap_hugepage_range(); hugetlb_lock is taken for that
  *    look); all pages of one munmap are looked at before the first is freed (mmu_gather).
- *  - Punching and truncating also drop the private copies in that range, which other filesystems
- *    keep when a hole is punched (hugetlb_vmdelete_list()).
+ *  - Punching and truncating also drop the private copies in that range, which other
+ * filesystems keep when a hole is punched (hugetlb_vmdelete_list()).
  *  - An owner that writes to a page that it shares with a forked child, when no page is left,
  *    takes it away from the child, which gets SIGBUS at its next missing page
  *    (unmap_ref_private(), HPAGE_RESV_UNMAPPED).
@@ -20,9 +20,9 @@
  * so that the operations avoid it or are made in another way:
  *
  *  - Pages that come back refill min_size as soon as the use is below it, and all of them that
- *    come back at once, not just what is missing (hugepage_subpool_put_pages()). So when the use
- *    falls from above min_size to below it, what is left reserved depends on how the pages were
- *    grouped (into VMAs, files). In the script it falls to min_size exactly, and then below.
+ *    come back at once, not just what is missing (hugepage_subpool_put_pages()). So when the
+ * use falls from above min_size to below it, what is left reserved depends on how the pages
+ * were grouped (into VMAs, files). In the script it falls to min_size exactly, and then below.
  *  - After such an excess a page whose reservation is restored may be a surplus one and leave
  *    (free_huge_folio()): more is reserved than is free. hugefuse keeps that page. Not reached.
  *  - An owner's private page that is given up by MADV_DONTNEED, or taken by punching or
@@ -33,8 +33,15 @@
  *    who has a reservation never fails. On hugetlbfs a worker lets a file grow by a mapping.
  *  - fallocate(2) that fails half-way keeps what it had allocated on hugetlbfs
  *    (hugetlbfs_fallocate()), and gives it back in hugefuse. The script has none.
+ *  - MAP_POPULATE ends at the first page that cannot be had (populate_vma_page_range()).
+ * hugefuse populates by several threads, of which the others go on: behind that page it
+ * populates what is reserved. The script does not populate where that would make a difference.
  *  - Punching a page that the file does not have drops private copies of it on hugetlbfs, but
  *    not in hugefuse, which punches what is there. The script avoids it.
+ *  - unmap_ref_private() looks for the child's page at the owner's address, for each mapping of
+ *    that page of the file, also another one in the owner's own address space: then it takes
+ * the page, with its data, from the owner, and spoils the other mapping, which gets SIGBUS from
+ *    there on. The script has no such write where a process maps that page twice.
  *  - Where a parent unmaps private pages that a child still shares, hugetlbfs restores the
  *    reservation twice (once in the parent's vm_ops->close, once when the child lets the page
  *    go) and never gives one of the two back. The script unmaps nothing while a child lives.
@@ -44,15 +51,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NR_NAMES     4
-#define NR_WORKERS   4
-#define NR_PROCS     (2 * NR_WORKERS) /* each worker may have a forked child */
-#define NR_SLOTS     4                /* mappings of a process */
-#define FILE_PAGES   12
-#define NR_FILES     (NR_NAMES + NR_PROCS * NR_SLOTS)
-#define NR_ANON      128
-#define NO_PAGE      (-1)
-#define CHILD_OF(w)  ((w) + NR_WORKERS)
+#define NR_NAMES      4
+#define NR_WORKERS    4
+#define NR_PROCS      (2 * NR_WORKERS) /* each worker may have a forked child */
+#define NR_SLOTS      4                /* mappings of a process */
+#define FILE_PAGES    12
+#define NR_FILES      (NR_NAMES + NR_PROCS * NR_SLOTS)
+#define NR_ANON       128
+#define NO_PAGE       (-1)
+#define CHILD_OF(w)   ((w) + NR_WORKERS)
 #define RESULT_SIGBUS 1000 /* besides errno values in result.error */
 #define RESULT_EOF    1001
 
@@ -96,20 +103,20 @@ enum op_type {
 
 struct op {
 	enum op_type type;
-	int proc; /* who does it */
-	int name; /* file, for those on a file */
-	int slot; /* mapping, for those on memory */
+	int proc;     /* who does it */
+	int name;     /* file, for those on a file */
+	int slot;     /* mapping, for those on memory */
 	int from, nr; /* pages: of the file for MAP and those on a file, of the mapping else */
 	unsigned int flags;
-	uint64_t value; /* to write */
+	uint64_t value;                      /* to write */
 	uint16_t safe[NR_WORKERS][NR_SLOTS]; /* OP_BURST: a bit for each page */
 };
 
 struct model_file {
 	bool exists;
-	int name;    /* or -1: unlinked */
-	int nr_maps; /* with its pages in some address space */
-	int size;    /* pages */
+	int name;                                  /* or -1: unlinked */
+	int nr_maps;                               /* with its pages in some address space */
+	int size;                                  /* pages */
 	bool cached[FILE_PAGES], resv[FILE_PAGES]; /* page cache and resv_map */
 	uint64_t value[FILE_PAGES];
 };

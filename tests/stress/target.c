@@ -18,8 +18,8 @@
 
 #define COUNTERS "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 
-static const char *const counter_names[4] = {"nr_hugepages", "free_hugepages",
-					     "resv_hugepages", "surplus_hugepages"};
+static const char *const counter_names[4] = {"nr_hugepages", "free_hugepages", "resv_hugepages",
+					     "surplus_hugepages"};
 
 static void write_counter(const char *name, long value)
 {
@@ -234,7 +234,6 @@ struct counts target_text_counts(const struct target *target)
 	};
 
 	counts.used = sum_columns(fixture_path(fixture, ".hugefuse/files"), 2, -1, "");
-	counts.used +=
-		sum_columns(fixture_path(fixture, ".hugefuse/maps"), 10, 8, "private");
+	counts.used += sum_columns(fixture_path(fixture, ".hugefuse/maps"), 10, 8, "private");
 	return counts;
 }

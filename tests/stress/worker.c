@@ -77,8 +77,7 @@ static void send_op(struct worker_set *set, int proc, const struct op *op, bool 
 {
 	struct client_message message = {.op = *op, .should_fail = should_fail};
 
-	if (send(set->socket[proc], &message, sizeof(message), MSG_NOSIGNAL) !=
-	    sizeof(message))
+	if (send(set->socket[proc], &message, sizeof(message), MSG_NOSIGNAL) != sizeof(message))
 		fail_msg("process %d is gone: %s", proc, strerror(errno));
 }
 

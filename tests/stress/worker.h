@@ -14,8 +14,8 @@ struct target;
 
 struct worker_set {
 	const struct target *target;
-	pid_t pid[NR_PROCS];  /* 0: none */
-	int socket[NR_PROCS]; /* the driver's ends */
+	pid_t pid[NR_PROCS];   /* 0: none */
+	int socket[NR_PROCS];  /* the driver's ends */
 	void (*explain)(void); /* called before the test fails: what was going on */
 };
 
