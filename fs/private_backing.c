@@ -4,11 +4,11 @@
  * page, as large as one huge page but 4 KB of memory, which stays in the cache.
  *
  * All of that mapping is in the page table before the first copy. Were a page of the source
- * missing there, the kernel would free the huge page that it has just taken, and, where min_size
- * had paid for it and no mapping had reserved it, never uncharge the subpool (Linux 6.18,
- * hugetlb_mfill_atomic_pte(): the page goes back with HPG_restore_reserve): the private
- * hugetlbfs would keep its whole min_size after the last unmount, until the machine is booted
- * again. The zero page is not reclaimed, so that what is there stays.
+ * missing there, the kernel would free the huge page that it has just taken, and, where
+ * min_size had paid for it and no mapping had reserved it, never uncharge the subpool
+ * (Linux 6.18, hugetlb_mfill_atomic_pte(): the page goes back with HPG_restore_reserve): the
+ * private hugetlbfs would keep its whole min_size after the last unmount, until the machine is
+ * booted again. The zero page is not reclaimed, so that what is there stays.
  */
 #include "fs/private_backing.h"
 
@@ -82,7 +82,8 @@ static int64_t pagemap_entry(struct mapping *mapping, uint64_t address)
 	if (n != sizeof(entry))
 		return n < 0 ? -errno : 0;
 	/* The frame number is none of our business; bit 63 would be taken for an error. */
-	return entry & PAGEMAP_PRESENT ? (int64_t)(PAGEMAP_MAPPED | (entry & PAGEMAP_KINDS)) : 0;
+	return entry & PAGEMAP_PRESENT ? (int64_t)(PAGEMAP_MAPPED | (entry & PAGEMAP_KINDS))
+				       : 0;
 }
 
 /*
