@@ -16,12 +16,13 @@
 struct mapping;
 
 struct client {
-	pid_t pid;               /* set at init */
-	uid_t uid;               /* set at init */
-	int pidfd;               /* set at init */
-	int socket;              /* open as long as the client lives */
-	_Atomic bool populating; /* a populate message is not answered yet */
-	bool connected;          /* the control thread; false once the client has closed it */
+	pid_t pid;                /* set at init */
+	uid_t uid;                /* set at init */
+	int pidfd;                /* set at init */
+	int socket;               /* open as long as the client lives */
+	_Atomic bool populating;  /* a populate message is not answered yet */
+	uint64_t disconnected_ns; /* the control thread; when that was */
+	bool connected;           /* the control thread; false once the client has closed it */
 	bool dropped;  /* the control thread; out of its list, others may still hold references
 			*/
 	char comm[16]; /* set at init */

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "fs/client.h"
+#include "fs/clock.h"
 #include "fs/fault_service.h"
 #include "fs/file.h"
 #include "fs/log.h"
@@ -126,11 +127,26 @@ static bool memory_is_gone(struct client *client)
 static void disconnect(struct control *control, struct client *client)
 {
 	unwatch(control, client->socket);
-	/* If it is us who end it, for a message that is none, the client hears of it at once. */
+	/* If it is us who end it, for a message that is none, the client hears of it at once.
+	 */
 	shutdown(client->socket, SHUT_RDWR);
 	client->connected = false;
-	if (client_has_exited(client) || memory_is_gone(client))
+	client->disconnected_ns = clock_now_ns();
+	if (client_has_exited(client) || client->nr_mappings == 0)
 		drop_client(control, client);
+}
+
+/*
+ * Whether a client without a connection has gone by exec(2). A process that exits closes its
+ * connection when its memory is gone, but before it lets go of the files that it had mapped: if
+ * it were dropped then, their pages would be counted as free a moment before they are. Its
+ * pidfd tells when it is over.
+ */
+static bool has_gone(struct client *client)
+{
+	return !client->connected &&
+	       clock_now_ns() - client->disconnected_ns >= TICK_MS * 1000000ULL &&
+	       memory_is_gone(client);
 }
 
 static int peer_credentials(int socket, struct ucred *ret_cred)
@@ -243,7 +259,7 @@ static void look_after(struct control *control)
 	for (client = control->clients; client; client = next) {
 		next = client->next;
 		control_reap(control, client);
-		if (!client->connected && memory_is_gone(client))
+		if (has_gone(client))
 			drop_client(control, client);
 	}
 }

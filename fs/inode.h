@@ -46,6 +46,7 @@ struct inode {
 	_Atomic uint64_t nr_refs;
 	_Atomic uint64_t nr_lookups;  /* those of nr_refs that are FUSE's */
 	_Atomic uint32_t nr_mappings; /* direct mappings, by all clients */
+	_Atomic uint32_t nr_relying;  /* shared ones of those, with a reservation */
 	_Atomic bool reserved;        /* pages were reserved without a mapping */
 	_Atomic int64_t reconcile_at; /* the hole to look at next */
 

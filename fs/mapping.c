@@ -20,6 +20,12 @@
 
 static _Atomic uint64_t next_mapping_id = 1;
 
+/* Whether the mapping counts on the file's reservations. */
+static bool relies_on_file(const struct mapping *mapping)
+{
+	return !(mapping->flags & (HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE));
+}
+
 static int mapping_init(struct mapping *mapping, struct mount *mount, struct inode *inode,
 			int64_t from, int64_t to)
 {
@@ -54,6 +60,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 	region_map_init(&mapping->added, mapping->space->lock);
 	inode_ref(inode);
 	inode->nr_mappings++;
+	inode->nr_relying += relies_on_file(mapping);
 	return 0;
 }
 
@@ -126,7 +133,7 @@ void mapping_abort(struct mapping *mapping)
 	struct inode *inode = mapping->inode;
 
 	rwsem_write_lock(&inode->lock);
-	if (inode->nr_mappings == 1 && !inode->reserved)
+	if (inode->nr_relying <= 1 && !inode->reserved)
 		page_unreserve_map(mapping->space, &mapping->added);
 	rwsem_write_unlock(&inode->lock);
 	mapping_commit(mapping);
@@ -174,6 +181,7 @@ void mapping_put(struct mapping *mapping)
 	region_map_deinit(&mapping->added);
 	page_space_deinit(&mapping->own_space);
 	mapping->inode->nr_mappings--;
+	mapping->inode->nr_relying -= relies_on_file(mapping);
 	inode_put(mapping->mount, mapping->inode, 1);
 	client_put(mapping->client);
 	call_rcu(&mapping->rcu, mapping_free_rcu);

@@ -8,32 +8,6 @@
 #include "fs/page_change.h"
 #include "fs/page_maps.h"
 
-void page_changes_free(struct region_change *changes, size_t nr)
-{
-	for (size_t i = 0; changes && i < nr; i++)
-		region_change_free(&changes[i]);
-	free(changes);
-}
-
-struct region_change *page_changes_new(size_t nr)
-{
-	struct region_change *changes = calloc(nr ? nr : 1, sizeof(*changes));
-
-	for (size_t i = 0; changes && i < nr; i++) {
-		if (region_change_init(&changes[i], 0, 1) < 0) {
-			page_changes_free(changes, i);
-			return NULL;
-		}
-	}
-	return changes;
-}
-
-void page_change_set(struct region_change *change, int64_t from, int64_t to)
-{
-	change->from = from;
-	change->to = to;
-}
-
 /* Whoever reserves [from, to) counts on the pages that are there; some may not come. */
 static void reserve_entries_locked(struct page_space *space, int64_t from, int64_t to)
 {

@@ -86,7 +86,7 @@ static int use_longest(void *data)
 
 static void test_longest_files(void **state)
 {
-	char name[16];
+	char name[24];
 
 	witness_begin("size=32M,mode=1777", PAGES);
 	/* Together they are longer than the daemon's address space. */

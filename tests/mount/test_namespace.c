@@ -88,7 +88,7 @@ static void check_links(void)
 
 	both_give(0, make_file(at, "l/file"));
 	for (int i = 0; i < 20; i++) {
-		char name[16];
+		char name[24];
 
 		snprintf(name, sizeof(name), "l/link%d", i);
 		both_give(0, linkat(at, "l/file", at, name, 0));
@@ -103,7 +103,7 @@ static void check_links(void)
 	both_give(0, fchmodat(at, "l/link3", 0640, 0));
 	both_give(0, unlinkat(at, "l/file", 0));
 	for (int i = 0; i < 20; i++) {
-		char name[16];
+		char name[24];
 
 		snprintf(name, sizeof(name), "l/link%d", i);
 		compare_name(name);

@@ -32,6 +32,10 @@ static void test_free_pages_cover_reservations(void **state)
 	for (int i = 0; i < PAGES; i++) {
 		assert_false(raises_sigbus(p + i * PAGE_2M, true));
 		now = kernel_counts_read(PAGE_2M);
+		assert_true(now.free >= now.resv);
+		/* Where there were free pages already, no surplus ones are taken. */
+		if (before.free > before.resv)
+			continue;
 		assert_int_equal(now.resv - before.resv, PAGES - i - 1);
 		assert_int_equal(now.free - before.free, PAGES - i - 1);
 	}

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -207,6 +209,55 @@ static void test_freed_pages_show_nothing(void **state)
 			fixture_expect_counter(&fixture, "free_hugepages", PAGES);
 		}
 	}
+	fixture_umount(&fixture);
+}
+
+/*
+ * A page that is counted as free is to be had. The client dies with the last references to a
+ * file that was unlinked: its memory goes first, then its connection, and the file a moment
+ * later.
+ */
+static int map_unlink_and_die(void *data)
+{
+	int fd;
+
+	child_check(fill_shared("dying", &fd) == 0);
+	child_check(hugefuse_mmap(NULL, PAGES * PAGE_2M, PROT_READ, MAP_SHARED, fd, 0) !=
+		    MAP_FAILED);
+	child_check(unlink(fixture_path(&fixture, "dying")) == 0);
+	kill(getpid(), SIGKILL);
+	return 1;
+}
+
+static void test_counted_free_is_free(void **state)
+{
+	char *p;
+	int fd;
+
+	mount_it();
+	fd = fixture_file(&fixture, "next", O_RDWR | O_CREAT, PAGES * PAGE_2M);
+	for (int i = 0; i < 100; i++) {
+		pid_t child = start_child(map_unlink_and_die, NULL, i % 2 ? ALICE : 0);
+		struct statfs st;
+
+		do
+			assert_int_equal(statfs(fixture.dir, &st), 0);
+		while (st.f_bfree == PAGES); /* until it has begun */
+		do
+			assert_int_equal(statfs(fixture.dir, &st), 0);
+		while (st.f_bfree != PAGES);
+		p = hugefuse_mmap(NULL, PAGES * PAGE_2M, PROT_READ,
+				  i % 4 < 2 ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+		if (p == MAP_FAILED)
+			fail_msg("round %d: %s", i, strerror(errno));
+		assert_int_equal(hugefuse_munmap(p, PAGES * PAGE_2M), 0);
+		/* A shared mapping's reservation stays with the file. */
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(ftruncate(fd, PAGES * PAGE_2M), 0);
+		assert_int_equal(wait_child(child, CHILD_MS), 1000 + SIGKILL);
+	}
+	close(fd);
+	unlink(fixture_path(&fixture, "next"));
 	fixture_umount(&fixture);
 }
 
@@ -633,6 +684,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_freed_pages_show_nothing),
+		cmocka_unit_test(test_counted_free_is_free),
 		cmocka_unit_test(test_bytes_behind_the_end),
 		cmocka_unit_test(test_read_only_descriptor),
 		cmocka_unit_test(test_permissions),

@@ -2,6 +2,7 @@
 /* Target: mounting, and reading counters. */
 #include "target.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -69,21 +70,29 @@ static void mount_kernel(struct target *target)
 	target->data_fd = open(fixture->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* The private hugetlbfs of a mount point, as run_dir_path() names it. */
+static void data_path(char *path, size_t size, const char *mountpoint)
+{
+	size_t len = (size_t)snprintf(path, size, "/run/hugefuse/");
+
+	for (const char *c = mountpoint + 1; *c; c++) {
+		if (*c == '/' || isalnum(*c))
+			len += (size_t)snprintf(path + len, size - len, "%c",
+						*c == '/' ? '-' : *c);
+		else
+			len += (size_t)snprintf(path + len, size - len, "\\x%02x", *c);
+	}
+	snprintf(path + len, size - len, "/data");
+}
+
 static void mount_hugefuse(struct target *target, const char *more_options)
 {
-	char options[256], data[PATH_MAX], name[80];
+	char options[256], data[PATH_MAX];
 
 	snprintf(options, sizeof(options), "size=%ldM,min_size=%ldM%s%s", 2 * target->max,
 		 2 * target->min, *more_options ? "," : "", more_options);
 	fixture_mount(&target->fixture, options);
-	strcpy(name, target->fixture.dir + 1);
-	for (char *c = name; *c; c++) {
-		if (*c == '/')
-			*c = '-';
-	}
-	/* run_dir_path(): what is no letter or digit is escaped. */
-	snprintf(data, sizeof(data), "/run/hugefuse/tmp-hugefuse\\x2dtest\\x2d%s/data",
-		 strrchr(name, '-') + 1);
+	data_path(data, sizeof(data), target->fixture.dir);
 	target->data_fd = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	target->probe_fd = fixture_file(&target->fixture, "probe", O_RDWR | O_CREAT, 0);
 }
