@@ -91,6 +91,10 @@ void control_reap(struct control *control, struct client *client)
 
 static void drop_client(struct control *control, struct client *client)
 {
+	/* First, and with it nothing more is done for them: who does not see them any more may
+	 * count on the pages. */
+	uint32_t nr_mappings = client->nr_mappings;
+	struct mapping *mappings = client_take_mappings(client, true);
 	struct client **link;
 
 	mutex_lock(&control->lock);
@@ -104,9 +108,9 @@ static void drop_client(struct control *control, struct client *client)
 	if (client->connected)
 		unwatch(control, client->socket);
 	log_debug(LOG_AREA_CONTROL, "process %d (%s) is gone, with %u mappings", client->pid,
-		  client->comm, client->nr_mappings);
+		  client->comm, nr_mappings);
 	shutdown(client->socket, SHUT_RDWR);
-	release_mappings(control, client_take_mappings(client, true));
+	release_mappings(control, mappings);
 	client_put(client);
 }
 
