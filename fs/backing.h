@@ -21,8 +21,12 @@ struct backing_file;
 struct backing_ops {
 	const char *name; /* as in backing= */
 
-	/* Open, or make, the pages of the file with inode number @ino. */
-	int (*file_open)(struct backing *backing, uint64_t ino, struct backing_file **ret_file);
+	/*
+	 * Open, or make, the pages of the file with inode number @ino; @names_fd is an O_PATH
+	 * descriptor of that inode in names/.
+	 */
+	int (*file_open)(struct backing *backing, uint64_t ino, int names_fd,
+			 struct backing_file **ret_file);
 	/* Close it. With @remove its pages are freed as soon as nobody maps them. */
 	void (*file_close)(struct backing_file *file, bool remove);
 	/* A descriptor that a client may map, open for O_RDONLY or O_RDWR. The caller closes
@@ -39,6 +43,11 @@ struct backing_ops {
 	 * where it is there.
 	 */
 	int (*populate)(struct backing_file *file, int64_t idx, int node);
+	/*
+	 * The same for [from, to), which are in one huge page, wherever the kernel wants to put
+	 * them. 0 or -errno. Only where the size is what is reserved.
+	 */
+	int (*populate_run)(struct backing_file *file, int64_t from, int64_t to);
 	/* Free the pages [from, to). */
 	int (*punch)(struct backing_file *file, int64_t from, int64_t to);
 	/* Whether page @idx is there: 1, 0 or -errno. */
@@ -58,9 +67,21 @@ struct backing_ops {
 
 struct backing {
 	const struct backing_ops *ops;
-	uint64_t page_size; /* bytes */
+	uint64_t page_size; /* bytes; what maps and counters count */
 	int nr_nodes;
+	uint64_t huge_page_size; /* bytes; of the pages that are handed out where they can be */
+	/*
+	 * A file is reserved as far as it is long (thp), rather than where it is mapped:
+	 * whoever maps it needs nothing from the daemon.
+	 */
+	bool reserves_size;
 };
+
+/* How many of the pages that are counted are in one huge page. */
+static inline int64_t backing_chunk(const struct backing *backing)
+{
+	return (int64_t)(backing->huge_page_size / backing->page_size);
+}
 
 struct backing_file {
 	struct backing *backing;

@@ -215,7 +215,7 @@ static void window_unlock(void)
 	rcu_read_unlock();
 }
 
-static int hugetlb_file_open(struct backing *backing, uint64_t ino,
+static int hugetlb_file_open(struct backing *backing, uint64_t ino, int names_fd,
 			     struct backing_file **ret_file)
 {
 	struct hugetlb_file *file;
@@ -519,7 +519,7 @@ int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes,
 
 	if (!hugetlb)
 		return -ENOMEM;
-	hugetlb->backing = (struct backing){&hugetlb_ops, page_size, nr_nodes};
+	hugetlb->backing = (struct backing){&hugetlb_ops, page_size, nr_nodes, page_size};
 	hugetlb->dir_fd = dir_fd;
 	hugetlb->probe_uffd = open_probe_uffd();
 	*ret_backing = &hugetlb->backing;

@@ -40,7 +40,8 @@ static int mem_punch(struct backing_file *file, int64_t from, int64_t to)
 	return 0;
 }
 
-static int mem_file_open(struct backing *backing, uint64_t ino, struct backing_file **ret_file)
+static int mem_file_open(struct backing *backing, uint64_t ino, int names_fd,
+			 struct backing_file **ret_file)
 {
 	struct mem_file *mem_file = calloc(1, sizeof(*mem_file));
 
@@ -149,7 +150,7 @@ static const struct backing_ops mem_ops = {
 void backing_mem_init(struct backing_mem *mem, uint64_t page_size, int nr_nodes)
 {
 	*mem = (struct backing_mem){
-		.backing = {&mem_ops, page_size, nr_nodes},
+		.backing = {&mem_ops, page_size, nr_nodes, page_size},
 		.max_pages = INT64_MAX,
 		.fail_after = -1,
 	};

@@ -53,6 +53,7 @@ struct control {
 /* What an epoll event is about: a client's address, with bit 0 set for its pidfd. */
 #define EVENT_LISTEN 2
 #define EVENT_POKE   4
+#define EVENT_ORPHAN 6
 #define EVENT_PIDFD  1
 
 static int watch(struct control *control, int fd, uint64_t what)
@@ -242,6 +243,8 @@ static void handle_event(struct control *control, uint64_t what, struct epoll_ev
 	} else if (what == EVENT_POKE) {
 		if (read(control->event_fd, &count, sizeof(count)) < 0)
 			return;
+	} else if (what == EVENT_ORPHAN) {
+		mount_pages_freed(control->mount);
 	} else if (what) {
 		client_ref(client);
 		if (what & EVENT_PIDFD)
@@ -340,6 +343,8 @@ int control_new(struct mount *mount, const char *socket_path, struct control **r
 		r = watch(control, control->listen_fd, EVENT_LISTEN);
 	if (r == 0)
 		r = watch(control, control->event_fd, EVENT_POKE);
+	if (r == 0 && mount->has_orphans)
+		r = watch(control, mount->orphans.inotify_fd, EVENT_ORPHAN);
 	if (r == 0)
 		r = -pthread_create(&control->thread, NULL, control_main, control);
 	if (r < 0) {
@@ -386,7 +391,7 @@ static int check_map(const struct mount *mount, int open_flags,
 {
 	const uint32_t known = HUGEFUSE_MAP_WRITE | HUGEFUSE_MAP_PRIVATE |
 			       HUGEFUSE_MAP_NORESERVE;
-	uint64_t page_size = mount->backing->page_size;
+	uint64_t page_size = mount->backing->huge_page_size;
 	int access_mode = open_flags & O_ACCMODE;
 
 	if (map->version != HUGEFUSE_PROTOCOL_VERSION)
@@ -417,6 +422,27 @@ static uint32_t nr_shards(const struct control *control, int64_t nr_pages)
 	return shards < 1 ? 1 : (uint32_t)shards;
 }
 
+/*
+ * What is reserved by its size needs nothing from us to be mapped: the answer names no socket.
+ * Like every writable mapping this one makes the file longer.
+ */
+static int request_plain_map(struct mount *mount, struct inode *inode, int open_flags,
+			     struct hugefuse_ioc_map *map)
+{
+	int r = 0;
+
+	if (!mount->has_passthrough)
+		return -EOPNOTSUPP;
+	if (map->flags & HUGEFUSE_MAP_WRITE && (open_flags & O_ACCMODE) == O_RDWR)
+		r = file_grow(mount, inode, (off_t)(map->offset + map->length));
+	if (r < 0)
+		return r == -ENOSPC ? -ENOMEM : r;
+	map->page_size = mount->backing->huge_page_size;
+	map->shards = 0;
+	map->socket[0] = '\0';
+	return 0;
+}
+
 int control_request_map(struct control *control, struct inode *inode, int open_flags, pid_t tid,
 			struct hugefuse_ioc_map *map)
 {
@@ -430,6 +456,8 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	r = check_map(mount, open_flags, map);
 	if (r < 0)
 		return r;
+	if (mount->backing->reserves_size)
+		return request_plain_map(mount, inode, open_flags, map);
 	pid = client_process_of(tid);
 	if (pid < 0)
 		return pid;

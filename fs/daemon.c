@@ -230,7 +230,7 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 					     "(modprobe fuse), and are we root?");
 		goto out_destroy;
 	}
-	if (fuse_device_attach(daemon->session) < 0) {
+	if (fuse_device_attach(daemon->session, &daemon->mount) < 0) {
 		exit_code = fail(mountpoint, "cannot use the FUSE device");
 		goto out_unmount;
 	}

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/file_sized.h"
 #include "fs/mount.h"
 
 #define ZERO_CHUNK     (64 << 10)
@@ -92,6 +93,8 @@ int file_resize(struct mount *mount, struct inode *inode, off_t size)
 		return -EINVAL;
 	if (size > SIZE_MAX_BYTES)
 		return -EFBIG;
+	if (mount->backing->reserves_size)
+		return file_sized_resize(mount, inode, size);
 	rwsem_write_lock(&inode->lock);
 	old = file_size(inode);
 	r = old < 0 ? (int)old : resize_locked(mount, inode, old, size);
@@ -106,6 +109,8 @@ int file_grow(struct mount *mount, struct inode *inode, off_t size)
 
 	if (size > SIZE_MAX_BYTES)
 		return -EFBIG;
+	if (mount->backing->reserves_size)
+		return file_sized_grow(mount, inode, size);
 	rwsem_write_lock(&inode->lock);
 	old = file_size(inode);
 	if (old < 0)
@@ -124,6 +129,8 @@ ssize_t file_read(struct mount *mount, struct inode *inode, void *buf, size_t le
 
 	if (offset < 0)
 		return -EINVAL;
+	if (mount->backing->reserves_size)
+		return file_sized_read(mount, inode, buf, len, offset);
 	rwsem_read_lock(&inode->lock);
 	size = file_size(inode);
 	r = size < 0 ? size : inode_pages(mount, inode, &pages);
@@ -236,6 +243,8 @@ ssize_t file_write(struct mount *mount, struct inode *inode, const void *buf, si
 		return -EINVAL;
 	if (offset > SIZE_MAX_BYTES || len > SIZE_MAX_BYTES - (size_t)offset)
 		return -EFBIG;
+	if (mount->backing->reserves_size)
+		return file_sized_write(mount, inode, buf, len, offset, append);
 	rwsem_write_lock(&inode->lock);
 	size = file_size(inode);
 	n = size < 0 ? size : inode_pages(mount, inode, &pages);
@@ -366,6 +375,8 @@ int file_fallocate(struct mount *mount, struct inode *inode, int mode, off_t off
 		return -EOPNOTSUPP;
 	if (offset > SIZE_MAX_BYTES || len > SIZE_MAX_BYTES - offset)
 		return -EFBIG;
+	if (mount->backing->reserves_size)
+		return file_sized_fallocate(mount, inode, mode, offset, len);
 	rwsem_write_lock(&inode->lock);
 	r = fallocate_locked(mount, inode, mode, offset, offset + len);
 	rwsem_write_unlock(&inode->lock);
@@ -381,6 +392,8 @@ off_t file_seek(struct mount *mount, struct inode *inode, off_t offset, int when
 
 	if (whence != SEEK_DATA && whence != SEEK_HOLE)
 		return -EINVAL;
+	if (mount->backing->reserves_size)
+		return file_sized_seek(mount, inode, offset, whence);
 	rwsem_read_lock(&inode->lock);
 	size = file_size(inode);
 	r = inode_pages(mount, inode, &pages);
@@ -412,6 +425,8 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 
 	if (offset < 0 || len <= 0 || offset > SIZE_MAX_BYTES || len > SIZE_MAX_BYTES - offset)
 		return -EINVAL;
+	if (mount->backing->reserves_size)
+		return file_sized_reserve(mount, inode, offset, len);
 	from = offset / page_size;
 	to = mount_bytes_to_pages(mount, offset + len);
 	rwsem_write_lock(&inode->lock);

@@ -174,6 +174,8 @@ void attrs_statfs(fuse_req_t req, fuse_ino_t node_id)
 		fuse_reply_err(req, errno);
 		return;
 	}
+	if (buf.f_files)
+		buf.f_files -= mount_hidden_inodes(mount);
 	subpool_read(&mount->core.subpool, &subpool);
 	pool_read(&mount->core.pool, &pool);
 	if (subpool.max != SUBPOOL_NO_LIMIT) {

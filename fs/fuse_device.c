@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* libfuse's own way to read and write, but for one error. */
+/* libfuse's own way to read and write, but for a few replies. */
 #include "fs/fuse_device.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "fs/fuse_ops.h"
+#include "fs/passthrough.h"
+
+#define HAS_PASSTHROUGH_API (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17))
+
+/* include/uapi/linux/fuse.h, which is older here and there. */
+#define INIT_EXT              (1U << 30)
+#define INIT_PASSTHROUGH      (1U << 5) /* in flags2 */
+#define INIT_MAX_STACK_OFFSET 36        /* in struct fuse_init_out, behind flags2 */
+#define OPEN_PASSTHROUGH      (1U << 7)
 
 static ssize_t device_read(int fd, void *buf, size_t size, void *userdata)
 {
@@ -20,9 +31,110 @@ static ssize_t device_read(int fd, void *buf, size_t size, void *userdata)
 	return len;
 }
 
+#if HAS_PASSTHROUGH_API
+
 static ssize_t device_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
 	return writev(fd, iov, count);
+}
+
+void fuse_device_want(struct fuse_conn_info *conn, struct mount *mount)
+{
+	if (mount->is_thp && fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH))
+		passthrough_enable(mount, mount->passthrough_fd);
+}
+
+static int reply_open(fuse_req_t req, const struct fuse_entry_param *entry,
+		      struct fuse_file_info *fi, int32_t id)
+{
+	fi->backing_id = id;
+	return entry ? fuse_reply_create(req, entry, fi) : fuse_reply_open(req, fi);
+}
+
+#else
+
+/* What the reply that this thread sends next is to have. */
+struct amendment {
+	bool init;
+	int32_t backing_id;
+};
+
+static _Thread_local struct amendment amendment;
+
+static void amend_init(char *reply, size_t len)
+{
+	struct fuse_init_out *out = (struct fuse_init_out *)reply;
+	uint32_t flags2, depth = 1;
+
+	if (len < INIT_MAX_STACK_OFFSET + sizeof(depth))
+		return;
+	out->flags |= INIT_EXT;
+	memcpy(&flags2, reply + offsetof(struct fuse_init_out, flags2), sizeof(flags2));
+	flags2 |= INIT_PASSTHROUGH;
+	memcpy(reply + offsetof(struct fuse_init_out, flags2), &flags2, sizeof(flags2));
+	memcpy(reply + INIT_MAX_STACK_OFFSET, &depth, sizeof(depth));
+}
+
+/* struct fuse_open_out is the reply's end. */
+static void amend_open(char *reply, size_t len, int32_t id)
+{
+	struct fuse_open_out out;
+
+	if (len < sizeof(out))
+		return;
+	memcpy(&out, reply + len - sizeof(out), sizeof(out));
+	out.open_flags |= OPEN_PASSTHROUGH;
+	out.padding = (uint32_t)id;
+	memcpy(reply + len - sizeof(out), &out, sizeof(out));
+}
+
+static ssize_t device_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	const struct fuse_out_header *header = iov[0].iov_base;
+	struct amendment now = amendment;
+	char reply[512];
+	struct iovec amended[2] = {iov[0], {reply, 0}};
+
+	amendment = (struct amendment){0};
+	if ((!now.init && !now.backing_id) || count != 2 || header->error ||
+	    iov[1].iov_len > sizeof(reply))
+		return writev(fd, iov, count);
+	memcpy(reply, iov[1].iov_base, iov[1].iov_len);
+	amended[1].iov_len = iov[1].iov_len;
+	if (now.init)
+		amend_init(reply, iov[1].iov_len);
+	else
+		amend_open(reply, iov[1].iov_len, now.backing_id);
+	return writev(fd, amended, 2);
+}
+
+/*
+ * libfuse does not tell what it does not know. The kernel that offers FUSE_INIT_EXT and is new
+ * enough takes it; one that was built without it ignores the flag, and refuses the ioctl.
+ */
+void fuse_device_want(struct fuse_conn_info *conn, struct mount *mount)
+{
+	if (!mount->is_thp)
+		return;
+	amendment.init = true;
+	passthrough_enable(mount, mount->passthrough_fd);
+}
+
+static int reply_open(fuse_req_t req, const struct fuse_entry_param *entry,
+		      struct fuse_file_info *fi, int32_t id)
+{
+	amendment.backing_id = id;
+	return entry ? fuse_reply_create(req, entry, fi) : fuse_reply_open(req, fi);
+}
+
+#endif
+
+int fuse_device_reply_open(fuse_req_t req, const struct fuse_entry_param *entry,
+			   struct fuse_file_info *fi, int32_t id)
+{
+	if (id <= 0)
+		return entry ? fuse_reply_create(req, entry, fi) : fuse_reply_open(req, fi);
+	return reply_open(req, entry, fi, id);
 }
 
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 16)
@@ -44,7 +156,7 @@ static int device_clone(int master)
 }
 #endif
 
-int fuse_device_attach(struct fuse_session *session)
+int fuse_device_attach(struct fuse_session *session, struct mount *mount)
 {
 	const struct fuse_custom_io io = {
 		.read = device_read,
@@ -54,5 +166,6 @@ int fuse_device_attach(struct fuse_session *session)
 #endif
 	};
 
+	mount->passthrough_fd = fuse_session_fd(session);
 	return fuse_session_custom_io(session, &io, fuse_session_fd(session));
 }

@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include "fs/file.h"
+#include "fs/fuse_device.h"
 #include "fs/fuse_names.h"
 #include "fs/fuse_request.h"
+#include "fs/passthrough.h"
 #include "fs/reconcile.h"
 #include "fs/stats.h"
 
@@ -31,6 +33,7 @@ static int new_open_file(struct mount *mount, struct inode *inode, int flags,
 			 struct open_file **ret_file)
 {
 	struct open_file *file = malloc(sizeof(*file));
+	int err;
 
 	if (!file)
 		return -ENOMEM;
@@ -39,14 +42,33 @@ static int new_open_file(struct mount *mount, struct inode *inode, int flags,
 		return -ESTALE;
 	}
 	*file = (struct open_file){.inode = inode, .flags = flags};
+	file->passthrough_id = passthrough_get(mount, inode);
+	if (file->passthrough_id < 0) {
+		err = file->passthrough_id;
+		passthrough_put(mount, inode);
+		inode_put(mount, inode, 1);
+		free(file);
+		return err;
+	}
 	*ret_file = file;
 	return 0;
 }
 
 static void free_open_file(struct mount *mount, struct open_file *file)
 {
+	passthrough_put(mount, file->inode);
 	inode_put(mount, file->inode, 1);
 	free(file);
+}
+
+/*
+ * Reads and writes come to us, and go around the page cache. Where the file is only read, and
+ * the kernel has the backing at hand, it can do that by itself.
+ */
+static void set_handle(struct fuse_file_info *fi, struct open_file *file)
+{
+	fi->fh = (uintptr_t)file;
+	fi->direct_io = file->passthrough_id == 0 || (file->flags & O_ACCMODE) != O_RDONLY;
 }
 
 static void open_stats(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
@@ -108,9 +130,8 @@ void files_open(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
 		reply_result(req, err);
 		return;
 	}
-	fi->fh = (uintptr_t)file;
-	fi->direct_io = 1;
-	if (fuse_reply_open(req, fi))
+	set_handle(fi, file);
+	if (fuse_device_reply_open(req, NULL, fi, file->passthrough_id))
 		free_open_file(mount, file); /* interrupted: there will be no release */
 }
 
@@ -157,10 +178,9 @@ void files_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mode_t
 		return;
 	}
 	fill_entry(&st, &entry);
-	fi->fh = (uintptr_t)file;
-	fi->direct_io = 1;
+	set_handle(fi, file);
 	inode_add_lookup(inode);
-	if (fuse_reply_create(req, &entry, fi)) {
+	if (fuse_device_reply_open(req, &entry, fi, file->passthrough_id)) {
 		free_open_file(mount, file);
 		inode_forget(mount, inode, 1);
 	}

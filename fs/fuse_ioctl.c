@@ -33,7 +33,7 @@ static int ioctl_reserve(struct mount *mount, struct open_file *file,
 			file_reserve(mount, file->inode, reserve->offset, reserve->length);
 	if (nr_reserved < 0)
 		return nr_reserved;
-	reserve->nr_reserved = nr_reserved;
+	reserve->nr_reserved = nr_reserved / backing_chunk(mount->backing);
 	return 0;
 }
 
@@ -42,6 +42,7 @@ static void ioctl_query(struct mount *mount, struct open_file *file,
 {
 	struct page_space *pages = atomic_load(&file->inode->pages);
 	struct page_space_counts counts = {};
+	int64_t chunk = backing_chunk(mount->backing);
 	struct pool_counts pool;
 
 	stats_settle(mount);
@@ -49,14 +50,14 @@ static void ioctl_query(struct mount *mount, struct open_file *file,
 		page_space_read(pages, &counts);
 	pool_read(&mount->core.pool, &pool);
 	*ret_query = (struct hugefuse_ioc_query){
-		.page_size = mount->backing->page_size,
+		.page_size = mount->backing->huge_page_size,
 		.size = file_size(file->inode),
-		.file_reserved = counts.resv,
-		.file_instantiated = counts.instantiated,
-		.pool_total = pool.nr,
-		.pool_free = pool.free,
-		.pool_reserved = pool.resv,
-		.pool_surplus = pool.surplus,
+		.file_reserved = counts.resv / chunk,
+		.file_instantiated = counts.instantiated / chunk,
+		.pool_total = pool.nr / chunk,
+		.pool_free = pool.free / chunk,
+		.pool_reserved = pool.resv / chunk,
+		.pool_surplus = pool.surplus / chunk,
 		.mappings = atomic_load(&file->inode->nr_mappings),
 	};
 }

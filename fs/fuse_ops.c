@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "fs/fuse_attrs.h"
+#include "fs/fuse_device.h"
 #include "fs/fuse_dirs.h"
 #include "fs/fuse_files.h"
 #include "fs/fuse_ioctl.h"
@@ -39,6 +40,7 @@ static void ops_init(void *userdata, struct fuse_conn_info *conn)
 		~(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_IOCTL_DIR |
 		  FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT);
 	conn->max_write = FUSE_TRANSFER_MAX;
+	fuse_device_want(conn, userdata);
 }
 
 const struct fuse_lowlevel_ops fuse_ops = {

@@ -17,5 +17,6 @@ extern const struct fuse_lowlevel_ops fuse_ops;
 /* The open file of a request on a regular file: what fi->fh points to. */
 struct open_file {
 	struct inode *inode;
-	int flags; /* of open(2) */
+	int flags;              /* of open(2) */
+	int32_t passthrough_id; /* 0: none */
 };

@@ -84,6 +84,7 @@ static void free_inode(struct inode *inode)
 {
 	rwsem_deinit(&inode->lock);
 	close(inode->fd);
+	free(atomic_load(&inode->last_stat));
 	free(inode);
 }
 
@@ -121,6 +122,7 @@ int inode_table_init(struct inode_table *table, int root_fd)
 {
 	struct inode *root;
 	struct stat st;
+	int err;
 
 	if (fstat(root_fd, &st) < 0)
 		return -errno;
@@ -130,10 +132,14 @@ int inode_table_init(struct inode_table *table, int root_fd)
 				     CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, NULL);
 	if (!table->inodes)
 		return -ENOMEM;
-	root = new_inode(root_fd, &st);
+	table->gone_fd = openat(root_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0);
+	root = table->gone_fd < 0 ? NULL : new_inode(root_fd, &st);
 	if (!root) {
+		err = table->gone_fd < 0 ? -errno : -ENOMEM;
+		if (table->gone_fd >= 0)
+			close(table->gone_fd);
 		cds_lfht_destroy(table->inodes, NULL);
-		return -ENOMEM;
+		return err;
 	}
 	mutex_init(&table->lock, LOCK_RANK_NAMESPACE);
 	table->root_ino = root->ino;
@@ -271,8 +277,13 @@ static void close_backing_file(struct backing_file *file, bool remove)
  * Free the content of a file, either of which may be NULL; with @remove its pages too. Nobody
  * can reach it any more. Not inside an RCU read side: a backing may wait for a grace period.
  */
-static void free_content(struct page_space *pages, struct backing_file *file, bool remove)
+static void free_content(struct mount *mount, struct inode *inode, struct page_space *pages,
+			 struct backing_file *file, bool remove)
 {
+	/* A process may have mapped it and closed it: then they are freed when that ends. */
+	if (remove && pages && mount->backing->reserves_size &&
+	    orphans_add(&mount->orphans, inode->fd, pages) == 0)
+		pages = NULL;
 	/* The pages go back to the backing first: whoever sees the counters finds the pages. */
 	close_backing_file(file, remove);
 	if (pages)
@@ -338,8 +349,9 @@ static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
 		return;
 	}
 	rcu_wait_for_readers();
-	free_content(pages, file, unlinked);
+	free_content(mount, inode, pages, file, unlinked);
 	free_inode(inode);
+	mount_pages_freed(mount);
 }
 
 void inode_put(struct mount *mount, struct inode *inode, uint64_t nr)
@@ -375,6 +387,22 @@ void inode_forget(struct mount *mount, struct inode *inode, uint64_t nr)
 	inode_put(mount, inode, nr);
 }
 
+/*
+ * Let go of the inode in names/, so that the kernel can free it, though FUSE may still ask for
+ * its attributes: the descriptor becomes one of a file that nobody sees.
+ */
+static void let_go(struct inode_table *table, struct inode *inode)
+{
+	struct stat *st = malloc(sizeof(*st));
+
+	if (!st || fstat(inode->fd, st) < 0) {
+		free(st);
+		return;
+	}
+	atomic_store(&inode->last_stat, st);
+	dup3(table->gone_fd, inode->fd, O_CLOEXEC);
+}
+
 void inode_drop_unlinked(struct mount *mount, struct inode *inode)
 {
 	struct inode_table *table = &mount->inodes;
@@ -394,7 +422,10 @@ void inode_drop_unlinked(struct mount *mount, struct inode *inode)
 	if (!pages && !file)
 		return;
 	rcu_wait_for_readers();
-	free_content(pages, file, true);
+	free_content(mount, inode, pages, file, true);
+	if (mount->backing->reserves_size)
+		let_go(table, inode);
+	mount_pages_freed(mount);
 }
 
 /* Take any inode out of the table; NULL where there is none left. */
@@ -423,12 +454,13 @@ void inode_table_deinit(struct mount *mount)
 	struct inode *inode;
 
 	while ((inode = take_any(table))) {
-		free_content(atomic_load(&inode->pages), atomic_load(&inode->backing_file),
-			     is_unlinked(inode));
+		free_content(mount, inode, atomic_load(&inode->pages),
+			     atomic_load(&inode->backing_file), is_unlinked(inode));
 		rcu_call_later(&inode->rcu, free_inode_rcu);
 	}
 	rcu_barrier();
 	cds_lfht_destroy(table->inodes, NULL);
+	close(table->gone_fd);
 	mutex_deinit(&table->lock);
 }
 

@@ -55,8 +55,12 @@ struct inode {
 	 * reserves, for writing by what changes the size; faults do not take it.
 	 */
 	struct rwsem lock;
+	uint32_t nr_opens;                           /* lock */
+	_Atomic int32_t passthrough_id;              /* lock, but for a look; 0: none */
 	_Atomic(struct page_space *) pages;          /* made on first use; NULL until then */
 	_Atomic(struct backing_file *) backing_file; /* set before pages */
+	_Atomic(struct stat *)
+		last_stat; /* of one that is gone, and whose fd is no more its own */
 
 	struct cds_lfht_node node; /* rcu */
 	struct rcu_head rcu;
@@ -66,6 +70,7 @@ struct inode_table {
 	struct mutex lock;       /* LOCK_RANK_NAMESPACE; references from and to zero */
 	struct cds_lfht *inodes; /* rcu */
 	uint64_t root_ino;       /* set at init */
+	int gone_fd; /* set at init; what takes the place of an inode that is gone */
 };
 
 /* Set up the table with the root directory, open as @root_fd (O_PATH, taken over on success).

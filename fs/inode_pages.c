@@ -18,12 +18,15 @@ int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
 {
 	struct page_space_counts counts = {};
 	struct page_space *pages;
+	const struct stat *last = atomic_load(&inode->last_stat);
 	struct stat st;
 
-	if (fstat(inode->fd, &st) < 0)
+	if (last)
+		st = *last;
+	else if (fstat(inode->fd, &st) < 0)
 		return -errno;
 	st.st_ino = inode_node_id(mount, inode);
-	if (S_ISREG(inode->type)) {
+	if (S_ISREG(inode->type) && !mount->backing->reserves_size) {
 		/* FUSE's lookups do not keep the pages: inode_drop_unlinked(). */
 		rcu_reader_lock();
 		pages = atomic_load(&inode->pages);
@@ -50,7 +53,7 @@ static int get_backing_file(struct mount *mount, struct inode *inode, int64_t nr
 	int err;
 
 	if (!file) {
-		err = ops->file_open(mount->backing, inode->ino, &fresh);
+		err = ops->file_open(mount->backing, inode->ino, inode->fd, &fresh);
 		if (err)
 			return err;
 		err = ops->resize(fresh, nr_pages);

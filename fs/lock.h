@@ -32,6 +32,7 @@ enum lock_rank {
 	LOCK_RANK_INODE,       /* one file's size and opens */
 	LOCK_RANK_MAPPING,     /* one mapping's address ranges */
 	LOCK_RANK_FAULT_MUTEX, /* the fault mutex table */
+	LOCK_RANK_RESERVE,     /* what backing=thp sets aside */
 	LOCK_RANK_REGION_MAP, /* region maps: from here on no blocking call and no allocation */
 	LOCK_RANK_SUBPOOL,
 	LOCK_RANK_POOL,

@@ -18,14 +18,15 @@
 #include <unistd.h>
 
 #include "fs/backing_hugetlb.h"
+#include "fs/backing_thp.h"
+#include "fs/file_sized.h"
 #include "fs/kernel_pool.h"
+#include "fs/mount_thp.h"
 #include "fs/numa_policy.h"
 #include "fs/run_dir.h"
 
-/* The sizes of a mount in pages, from options that may be bytes, per cent, or not given. */
-struct mount_pages {
-	int64_t max, min;
-};
+/* What long symbolic links and extended attributes in names/ may take. */
+#define NAMES_BYTES (UINT64_C(64) << 20)
 
 static int64_t option_pages(const struct option_size *size, uint64_t page_size,
 			    int64_t kernel_nr)
@@ -33,11 +34,6 @@ static int64_t option_pages(const struct option_size *size, uint64_t page_size,
 	if (size->is_percent)
 		return kernel_nr * size->percent / 100;
 	return (int64_t)(size->bytes / page_size);
-}
-
-static bool is_set(const struct option_size *size)
-{
-	return size->is_percent || size->bytes != OPTIONS_SIZE_UNSET;
 }
 
 /*
@@ -49,13 +45,13 @@ static int resolve_sizes(const struct mount_options *options, const struct pool_
 {
 	struct mount_pages pages;
 
-	if (is_set(&options->size))
+	if (options_size_is_set(&options->size))
 		pages.max = option_pages(&options->size, options->pagesize, kernel->nr);
-	else if (is_set(&options->min_size))
+	else if (options_size_is_set(&options->min_size))
 		pages.max = SUBPOOL_NO_LIMIT;
 	else
 		pages.max = kernel->free - kernel->resv;
-	if (is_set(&options->min_size))
+	if (options_size_is_set(&options->min_size))
 		pages.min = option_pages(&options->min_size, options->pagesize, kernel->nr);
 	else
 		pages.min = pages.max;
@@ -76,15 +72,19 @@ static int resolve_sizes(const struct mount_options *options, const struct pool_
 	return 0;
 }
 
-static int mount_names(struct mount *mount, char *error, size_t error_size)
+/* With @thp_pages that many base pages of files in it, huge where a file is long enough. */
+static int mount_names(struct mount *mount, int64_t thp_pages, char *error, size_t error_size)
 {
 	const struct mount_options *options = mount->options;
-	char data[160];
+	char data[192];
 	int fd;
 
 	snprintf(data, sizeof(data),
-		 "inode64,size=64m,mode=%o,uid=%u,gid=%u,nr_inodes=%" PRIu64, options->mode,
-		 options->uid, options->gid, options->nr_inodes);
+		 "inode64,size=%" PRIu64 ",mode=%o,uid=%u,gid=%u,nr_inodes=%" PRIu64 "%s",
+		 NAMES_BYTES + (uint64_t)thp_pages * THP_PAGE_SIZE, options->mode, options->uid,
+		 options->gid,
+		 options->nr_inodes ? options->nr_inodes + mount_hidden_inodes(mount) : 0,
+		 thp_pages ? ",huge=within_size" : "");
 	fd = run_dir_mount(mount->run_dir, "names", "tmpfs", data, error, error_size);
 	if (fd < 0)
 		return fd;
@@ -148,6 +148,12 @@ static int init_objects(struct mount *mount, const struct mount_pages *pages,
 	if (r < 0)
 		goto out_error;
 	mount->has_core = true;
+	if (mount->is_thp) {
+		r = orphans_init(&mount->orphans);
+		if (r < 0)
+			goto out_error;
+		mount->has_orphans = true;
+	}
 	fd = fcntl(mount->names_fd, F_DUPFD_CLOEXEC, 0);
 	r = fd < 0 ? -errno : inode_table_init(&mount->inodes, fd);
 	if (r < 0)
@@ -160,12 +166,64 @@ out_error:
 	return r;
 }
 
+/* thp where files can be mapped through FUSE, and transparent huge pages can be had. */
+static bool is_thp(const struct mount_options *options, const struct pool_counts *kernel)
+{
+	if (options->backing != BACKING_AUTO)
+		return options->backing == BACKING_THP;
+	if (options->pagesize != UINT64_C(2) << 20 || !mount_thp_is_supported())
+		return false;
+	/* Without a size, what there is in the kernel's pool is meant. */
+	return options_size_is_set(&options->size) || options_size_is_set(&options->min_size) ||
+	       !kernel || kernel->free == kernel->resv;
+}
+
+static int set_up_hugetlb(struct mount *mount, const struct pool_counts *kernel, char *error,
+			  size_t error_size)
+{
+	int64_t node_pages[POOL_MAX_NODES] = {0};
+	struct mount_pages pages;
+	int r;
+
+	r = resolve_sizes(mount->options, kernel, &pages, error, error_size);
+	if (r == 0)
+		r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
+				   error_size);
+	if (r < 0)
+		return r;
+	r = borrow_pages(mount, &pages, node_pages, error, error_size);
+	if (r == 0)
+		r = mount_names(mount, 0, error, error_size);
+	if (r == 0)
+		r = mount_data(mount, &pages, error, error_size);
+	if (r == 0)
+		r = init_objects(mount, &pages, node_pages, error, error_size);
+	return r;
+}
+
+static int set_up_thp(struct mount *mount, char *error, size_t error_size)
+{
+	struct mount_pages pages;
+	int r;
+
+	r = mount_thp_resolve(mount->options, &pages, error, error_size);
+	if (r == 0)
+		r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
+				   error_size);
+	if (r < 0)
+		return r;
+	r = mount_names(mount, pages.max, error, error_size);
+	if (r == 0)
+		r = init_objects(mount, &pages, &pages.min, error, error_size);
+	if (r == 0)
+		r = mount_thp_set_aside(mount, error, error_size);
+	return r;
+}
+
 int mount_init(struct mount *mount, const struct mount_options *options, const char *mountpoint,
 	       char *error, size_t error_size)
 {
-	int64_t node_pages[POOL_MAX_NODES] = {0};
 	struct pool_counts kernel;
-	struct mount_pages pages;
 	int r;
 
 	memset(mount, 0, sizeof(*mount));
@@ -175,27 +233,27 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	mount->nr_nodes = numa_policy_nr_nodes();
 	lock_stat_enable(options->lockstat);
 	r = kernel_pool_read(options->pagesize, mount->nr_nodes, &kernel);
-	if (r < 0) {
+	mount->is_thp = is_thp(options, r < 0 ? NULL : &kernel);
+	if (mount->is_thp) {
+		mount->nr_nodes = 1; /* where a page is, is left to the kernel */
+		r = set_up_thp(mount, error, error_size);
+	} else if (r < 0) {
 		snprintf(error, error_size, "this kernel has no huge pages of %" PRIu64 " kB",
 			 options->pagesize >> 10);
-		return r;
+	} else {
+		r = set_up_hugetlb(mount, &kernel, error, error_size);
 	}
-	r = resolve_sizes(options, &kernel, &pages, error, error_size);
-	if (r == 0)
-		r = run_dir_create(mountpoint, mount->run_dir, &mount->state_fd, error,
-				   error_size);
-	if (r < 0)
-		return r;
-	r = borrow_pages(mount, &pages, node_pages, error, error_size);
-	if (r == 0)
-		r = mount_names(mount, error, error_size);
-	if (r == 0)
-		r = mount_data(mount, &pages, error, error_size);
-	if (r == 0)
-		r = init_objects(mount, &pages, node_pages, error, error_size);
 	if (r < 0)
 		mount_deinit(mount);
 	return r;
+}
+
+void mount_pages_freed(struct mount *mount)
+{
+	if (!mount->is_thp)
+		return;
+	orphans_collect(&mount->orphans);
+	file_sized_balance(mount);
 }
 
 void mount_deinit(struct mount *mount)
@@ -204,9 +262,14 @@ void mount_deinit(struct mount *mount)
 		return;
 	if (mount->has_inodes)
 		inode_table_deinit(mount);
+	if (mount->has_orphans)
+		orphans_deinit(&mount->orphans);
 	if (mount->has_core)
 		page_core_deinit(&mount->core);
-	backing_hugetlb_free(mount->backing);
+	if (mount->is_thp)
+		backing_thp_free(mount->backing);
+	else
+		backing_hugetlb_free(mount->backing);
 	if (mount->names_fd >= 0)
 		close(mount->names_fd);
 	run_dir_unmount(mount->run_dir);

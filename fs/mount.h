@@ -14,6 +14,7 @@
 #include "fs/inode.h"
 #include "fs/kernel_pool.h"
 #include "fs/options.h"
+#include "fs/orphan.h"
 #include "fs/page.h"
 
 struct control;
@@ -28,9 +29,14 @@ struct mount {
 	struct kernel_pool_loan loan; /* set at init; what was added to the kernel's pool */
 	bool has_loan, has_core, has_inodes; /* how far setting up has come */
 	int nr_nodes;                        /* set at init; memory nodes of the machine */
+	bool is_thp;                         /* set at init; else hugetlb */
 	struct backing *backing;             /* set at init */
 	struct page_core core;
 	struct inode_table inodes;
+	bool has_passthrough; /* set at FUSE's init */
+	int passthrough_fd;
+	struct orphans orphans; /* of backing=thp */
+	bool has_orphans;
 	struct control *control;             /* set at init, by the daemon */
 	struct fault_service *fault_service; /* set at init, by the daemon */
 };
@@ -44,6 +50,15 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	       char *error, size_t error_size);
 /* Give everything back. Nothing is running any more. */
 void mount_deinit(struct mount *mount);
+
+/* Inodes in names/ that nobody sees: what gone ones become, and the reserve. */
+static inline uint64_t mount_hidden_inodes(const struct mount *mount)
+{
+	return mount->is_thp ? 2 : 1;
+}
+
+/* Pages may have been freed: set those aside that nobody has reserved. */
+void mount_pages_freed(struct mount *mount);
 
 static inline int64_t mount_bytes_to_pages(const struct mount *mount, uint64_t bytes)
 {

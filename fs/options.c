@@ -53,6 +53,19 @@ static int set_option_size(struct option_size *size, const char *value)
 	return 0;
 }
 
+static int set_backing(struct mount_options *options, const char *value)
+{
+	if (strcmp(value, "auto") == 0)
+		options->backing = BACKING_AUTO;
+	else if (strcmp(value, "hugetlb") == 0)
+		options->backing = BACKING_HUGETLB;
+	else if (strcmp(value, "thp") == 0)
+		options->backing = BACKING_THP;
+	else
+		return -EINVAL;
+	return 0;
+}
+
 static int set_pagesize(struct mount_options *options, const char *value)
 {
 	uint64_t bytes;
@@ -211,6 +224,7 @@ static int set_fsname(struct mount_options *options, const char *value)
  */
 enum option_group {
 	GROUP_NONE,
+	GROUP_BACKING,
 	GROUP_PAGESIZE,
 	GROUP_SIZE,
 	GROUP_MIN_SIZE,
@@ -275,6 +289,7 @@ struct option_spec {
 	}
 
 static const struct option_spec option_table[] = {
+	VALUE("backing", GROUP_BACKING, set_backing, "auto, hugetlb or thp"),
 	VALUE("pagesize", GROUP_PAGESIZE, set_pagesize, "2M or 1G"),
 	VALUE("size", GROUP_SIZE, set_size, SIZE_SYNTAX ", or 0% to 100% of the pool"),
 	VALUE("min_size", GROUP_MIN_SIZE, set_min_size,

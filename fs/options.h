@@ -19,12 +19,19 @@ struct option_size {
 	bool is_percent;
 };
 
+enum backing_kind {
+	BACKING_AUTO, /* thp where it can be, else hugetlb */
+	BACKING_HUGETLB,
+	BACKING_THP,
+};
+
 enum on_exhausted {
 	ON_EXHAUSTED_SIGBUS,
 	ON_EXHAUSTED_WAIT,
 };
 
 struct mount_options {
+	enum backing_kind backing;
 	uint64_t pagesize;       /* bytes; 2M by default */
 	struct option_size size; /* the most that files may use */
 	struct option_size min_size;
@@ -47,6 +54,11 @@ struct mount_options {
 
 	uint32_t given; /* private: a bit for each option seen, to notice repetitions */
 };
+
+static inline bool options_size_is_set(const struct option_size *size)
+{
+	return size->is_percent || size->bytes != OPTIONS_SIZE_UNSET;
+}
 
 void options_init(struct mount_options *options);
 void options_deinit(struct mount_options *options);

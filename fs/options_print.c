@@ -129,6 +129,10 @@ int options_print(const struct mount_options *options, char *buf, size_t buf_siz
 	struct printer printer = {.buf = buf, .size = buf_size};
 
 	print_generic(&printer, options);
+	print(&printer, ",backing=%s",
+	      options->backing == BACKING_THP       ? "thp"
+	      : options->backing == BACKING_HUGETLB ? "hugetlb"
+						    : "auto");
 	print_bytes(&printer, "pagesize", options->pagesize);
 	print_size(&printer, "size", &options->size);
 	print_size(&printer, "min_size", &options->min_size);
@@ -234,6 +238,11 @@ int options_check(const struct mount_options *options, char *error, size_t error
 	FILE *file;
 	int r;
 
+	if (options->backing == BACKING_THP && options->pagesize != UINT64_C(2) << 20)
+		return refuse(error, error_size,
+			      "option 'pagesize=%" PRIu64
+			      "M': with backing=thp accepted is 2M; larger pages are hugetlb's",
+			      options->pagesize >> 20);
 	snprintf(path, sizeof(path), SYSFS_HUGEPAGES "/hugepages-%" PRIu64 "kB/nr_hugepages",
 		 options->pagesize >> 10);
 	file = fopen(path, "re");

@@ -64,8 +64,8 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 	for (int node = 0; node < space->nr_nodes; node++) {
 		page_change_set(&changes[node], from, to);
 		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
-		for (int64_t i = 0; i < nr; i++)
-			subpool_put_page(&space->core->subpool, node);
+		if (nr > 0)
+			subpool_put_taken(&space->core->subpool, node, nr);
 		freed += nr;
 	}
 	page_change_set(&changes[space->nr_nodes], from, to);
@@ -92,6 +92,7 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	space->object = object;
 	space->key_offset = key_offset;
 	space->nr_nodes = nr_nodes;
+	space->chunk = backing_chunk(file->backing);
 	space->nr_pages = nr_pages;
 	space->nr_populating = 0;
 	space->entries = NULL;
@@ -117,11 +118,6 @@ void page_space_deinit(struct page_space *space)
 	space->inst = NULL;
 	region_map_deinit(&space->resv);
 	rwsem_deinit(&space->own_lock);
-}
-
-static struct fault_key page_key(const struct page_space *space, int64_t idx)
-{
-	return (struct fault_key){space->object, (uint64_t)(idx + space->key_offset)};
 }
 
 /* Take a page for @idx and enter it. The changes are for resv and inst. */
@@ -355,7 +351,7 @@ static void wait_populated(struct page_space *space, int64_t from, int64_t to)
 
 	while ((idx = page_next_instantiated(space, from, to)) >= 0) {
 		mutex_unlock(fault_mutex_lock(&space->core->faults, page_key(space, idx)));
-		from = idx + 1;
+		from = (idx / space->chunk + 1) * space->chunk;
 	}
 }
 

@@ -47,6 +47,7 @@ struct page_space {
 	uint64_t object;           /* set at init; fault_key.object */
 	int64_t key_offset;        /* set at init; added to an index for fault_key.idx */
 	int nr_nodes;              /* set at init */
+	int64_t chunk;             /* set at init; pages of one huge page */
 	struct rwsem *lock;        /* set at init; own_lock or core->region_lock */
 	struct rwsem own_lock;
 	struct region_map resv;              /* lock */
@@ -129,6 +130,19 @@ void page_discard(struct page_space *space, int64_t idx, bool keep_reserved);
  * a page that has gone becomes a reserved one. Returns 1 if something changed, 0, or -errno.
  */
 int page_reconcile(struct page_space *space, int64_t idx, bool keep_reserved);
+
+/*
+ * For backings that reserve what is sized (page_run.c). The caller excludes every other change
+ * of [from, to), as the file's lock does.
+ *
+ * Let what is reserved of [from, to) be there: a huge page at a time, each under its fault
+ * mutex. 0, or the backing's error with a part of it done.
+ */
+int page_run_populate(struct page_space *space, int64_t from, int64_t to);
+/* The pages of [from, to) have come; all are reserved. 0 or -ENOMEM. */
+int page_run_present(struct page_space *space, int64_t from, int64_t to);
+/* The pages of [from, to) have gone, and are reserved ones again. 0 or -ENOMEM. */
+int page_run_absent(struct page_space *space, int64_t from, int64_t to);
 
 void page_space_read(struct page_space *space, struct page_space_counts *ret_counts);
 /* The same for [from, to): reserved and not instantiated, and instantiated. */

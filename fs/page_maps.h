@@ -16,3 +16,10 @@ bool page_next_reserved_locked(const struct page_space *space, int64_t from, int
 bool page_next_gap_locked(const struct page_space *space, int64_t from, int64_t to,
 			  struct region *ret_gap);
 size_t page_count_gaps_locked(const struct page_space *space, int64_t from, int64_t to);
+
+/* What selects the fault mutex of page @idx: one for each huge page. */
+static inline struct fault_key page_key(const struct page_space *space, int64_t idx)
+{
+	return (struct fault_key){space->object,
+				  (uint64_t)((idx + space->key_offset) / space->chunk)};
+}

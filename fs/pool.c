@@ -282,9 +282,24 @@ int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source 
 	return r;
 }
 
-void pool_put_page(struct pool *pool, int node, bool restore)
+void pool_take_reserved(struct pool *pool, int node, int64_t nr)
 {
 	assert(node_is_valid(pool, node));
+
+	mutex_lock(&pool->lock);
+	assert(nr >= 0 && nr <= pool->counts.resv);
+	change_node_locked(pool, node, (struct pool_node){.free = -nr});
+	pool->counts.resv -= nr;
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+}
+
+void pool_put_pages(struct pool *pool, int node, int64_t nr, int64_t nr_restored)
+{
+	int64_t leaving;
+
+	assert(node_is_valid(pool, node));
+	assert(nr_restored >= 0 && nr_restored <= nr);
 
 	mutex_lock(&pool->lock);
 	/*
@@ -292,15 +307,17 @@ void pool_put_page(struct pool *pool, int node, bool restore)
 	 * kernel. But unlike there a page whose reservation is restored stays: if it left, the
 	 * reservation would have no page, and whoever has it could fail.
 	 */
-	if (!restore && pool->counts.node[node].surplus > 0) {
-		change_node_locked(pool, node, (struct pool_node){.nr = -1, .surplus = -1});
-	} else {
-		change_node_locked(pool, node, (struct pool_node){.free = 1});
-		pool->counts.resv += restore;
-	}
+	leaving = min_pages(nr - nr_restored, pool->counts.node[node].surplus);
+	change_node_locked(pool, node, (struct pool_node){-leaving, nr - leaving, -leaving});
+	pool->counts.resv += nr_restored;
 	pool_check_locked(pool);
 	mutex_unlock(&pool->lock);
 	waitqueue_wake_all(&pool->freed);
+}
+
+void pool_put_page(struct pool *pool, int node, bool restore)
+{
+	pool_put_pages(pool, node, 1, restore);
 }
 
 void pool_move_page(struct pool *pool, int from, int to)

@@ -78,12 +78,16 @@ enum pool_source {
  * none. Follows dequeue_hugetlb_folio_vma() and alloc_surplus_hugetlb_folio().
  */
 int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source *ret_source);
+/* Take @nr pages of @node that were reserved, and are free there. */
+void pool_take_reserved(struct pool *pool, int node, int64_t nr);
 /*
  * Give a page of @node back; with @restore it becomes a reserved one again. A surplus page of
  * that node leaves the pool unless it is restored. Follows free_huge_folio(), where however a
  * surplus page leaves even so, and a reservation without a page behind it remains.
  */
 void pool_put_page(struct pool *pool, int node, bool restore);
+/* The same for @nr pages, of which @nr_restored become reserved ones again. */
+void pool_put_pages(struct pool *pool, int node, int64_t nr, int64_t nr_restored);
 /*
  * A page that was taken on @from turned out to be on @to (the backing decides in the end): a
  * free page of @to was taken instead, or, where @to has none, the page was made there.

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "fs/control.h"
+#include "fs/file_sized.h"
 
 /*
  * What is counted and what is reserved is no more than the pool, and is looked at one by one.
@@ -72,6 +73,10 @@ static void reconcile_file(struct inode *inode, int64_t *probes)
 
 	if (!pages)
 		return;
+	if (pages->file->backing->reserves_size) {
+		file_sized_reconcile(pages);
+		return;
+	}
 	nr = pages->file->backing->ops->count(pages->file);
 	page_space_read(pages, &counts);
 	/* What is being populated at this moment is counted already, and may or may not be
@@ -151,6 +156,7 @@ bool reconcile_may_help(struct mount *mount, int64_t error)
 {
 	if (error != -ENOSPC && error != -ENOMEM)
 		return false;
+	mount_pages_freed(mount);
 	reconcile_mount(mount);
 	return true;
 }

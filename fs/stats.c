@@ -111,7 +111,7 @@ static void entry_name(const struct mount *mount, struct stats_node node, char *
 		snprintf(ret_name, name_size, "node%d", node.node);
 	else
 		snprintf(ret_name, name_size, "hugepages-%" PRIu64 "kB",
-			 mount->backing->page_size / 1024);
+			 mount->backing->huge_page_size / 1024);
 }
 
 /* The @index-th entry of @parent. */
@@ -256,7 +256,8 @@ static int write_text(struct mount *mount, struct stats_node node, FILE *out)
 	if (entry_types[node.kind].text)
 		return entry_types[node.kind].text(mount, out);
 	pool_read(&mount->core.pool, &counts);
-	fprintf(out, "%" PRId64 "\n", pool_number(&counts, node));
+	fprintf(out, "%" PRId64 "\n",
+		pool_number(&counts, node) / backing_chunk(mount->backing));
 	return 0;
 }
 

@@ -46,20 +46,29 @@ void stats_text_escape(FILE *out, const char *string)
 	}
 }
 
+/* How processes map it, or may map it while it is open. */
+static const char *way_of(const struct inode *inode, uint32_t nr_mappings)
+{
+	if (nr_mappings)
+		return "direct";
+	return inode && inode->passthrough_id ? "passthrough" : "none";
+}
+
 /* @inode is the table's, or NULL where it has none. Inside an RCU read side. */
 static void print_file(struct mount *mount, FILE *out, const struct stat *st,
 		       struct inode *inode, const char *path)
 {
 	struct page_space *pages = inode ? atomic_load(&inode->pages) : NULL;
 	uint32_t nr_mappings = inode ? atomic_load(&inode->nr_mappings) : 0;
+	int64_t page_kb = (int64_t)(mount->backing->page_size / 1024);
 	struct page_space_counts counts = {};
 
 	if (pages)
 		page_space_read(pages, &counts);
 	fprintf(out, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRIu32 " %s %ju %u ",
-		(uint64_t)st->st_ino, (int64_t)st->st_size, counts.resv, counts.instantiated,
-		nr_mappings, nr_mappings ? "direct" : "none", (uintmax_t)st->st_nlink,
-		st->st_uid);
+		(uint64_t)st->st_ino, (int64_t)st->st_size, counts.resv * page_kb,
+		counts.instantiated * page_kb, nr_mappings, way_of(inode, nr_mappings),
+		(uintmax_t)st->st_nlink, st->st_uid);
 	stats_text_escape(out, path);
 	fputc('\n', out);
 }
@@ -175,7 +184,7 @@ int stats_text_files(struct mount *mount, FILE *out)
 	struct path_node *node;
 	int err;
 
-	fprintf(out, "inode size reserved instantiated mappings way links uid path\n");
+	fprintf(out, "inode size reserved_kb instantiated_kb mappings way links uid path\n");
 	err = visit_dir(&walk, "");
 	while ((node = walk.todo)) {
 		walk.todo = node->next;

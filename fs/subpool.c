@@ -167,12 +167,37 @@ int subpool_take_page(struct subpool *subpool, int node, enum pool_source *ret_s
 	return r;
 }
 
-void subpool_put_page(struct subpool *subpool, int node)
+/* What min_size wants back of @nr pages that are uncharged one by one. */
+static int64_t refill_locked(struct subpool *subpool, int64_t nr)
+{
+	struct subpool_counts *counts = &subpool->counts;
+	int64_t nr_below = nr, nr_refilled;
+
+	mutex_assert_held(&subpool->lock);
+	assert(nr >= 0 && nr <= counts->used);
+	counts->used -= nr;
+	/* Those that left min_size in use behind them did not refill it. */
+	if (counts->max != SUBPOOL_NO_LIMIT)
+		nr_below = min_pages(nr, counts->min - counts->used);
+	nr_refilled = min_pages(nr_below, counts->min - counts->resv);
+	if (nr_refilled < 0)
+		nr_refilled = 0;
+	counts->resv += nr_refilled;
+	subpool_check_locked(subpool);
+	return nr_refilled;
+}
+
+void subpool_put_taken(struct subpool *subpool, int node, int64_t nr)
 {
 	mutex_lock(&subpool->lock);
 	/* A page that min_size wants back stays reserved for it. */
-	pool_put_page(subpool->pool, node, put_pages_locked(subpool, 1) == 0);
+	pool_put_pages(subpool->pool, node, nr, refill_locked(subpool, nr));
 	mutex_unlock(&subpool->lock);
+}
+
+void subpool_put_page(struct subpool *subpool, int node)
+{
+	subpool_put_taken(subpool, node, 1);
 }
 
 void subpool_untake_page(struct subpool *subpool, int node, enum pool_source source)

@@ -63,6 +63,8 @@ int subpool_take_page(struct subpool *subpool, int node, enum pool_source *ret_s
  * subpool_put_pages() and pool_put_page(). Follows free_huge_folio().
  */
 void subpool_put_page(struct subpool *subpool, int node);
+/* The same for @nr pages, as if they were put one by one. */
+void subpool_put_taken(struct subpool *subpool, int node, int64_t nr);
 /*
  * Undo subpool_take_page(): the page goes back to where it came from, and not, as with
  * subpool_put_page(), to min_size if that came from elsewhere.

@@ -38,7 +38,7 @@ struct hugefuse_ioc_map {
 	/* out */
 	uint64_t token[2];
 	uint64_t page_size;
-	uint32_t shards; /* into how many userfaultfds to divide it */
+	uint32_t shards; /* into how many userfaultfds to divide it; 0: map the file itself */
 	uint32_t reserved;
 	char socket[HUGEFUSE_SOCKET_PATH_MAX];
 };

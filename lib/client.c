@@ -329,6 +329,29 @@ static int claim_address(char *addr, size_t length, int *flags, int fd, size_t *
 	return 0;
 }
 
+/* The file's pages need nothing from the daemon: they are reserved as far as it is long. */
+static int map_plainly(void *addr, int prot, int flags, int fd, struct region *region)
+{
+	int r = region_prepare_cut();
+
+	if (r < 0)
+		return r;
+	region->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	region->length = round_up(region->length, region->page_size);
+	region->shard_length = region->length;
+	region->addr = mmap(addr, region->length, prot, flags & ~MAP_HUGETLB, fd,
+			    (off_t)region->offset);
+	if (region->addr == MAP_FAILED) {
+		region->addr = NULL;
+		return -errno;
+	}
+	region_cut(region->addr, region->length, tell_unmapped, NULL);
+	r = region_add(region);
+	if (r < 0)
+		munmap(region->addr, region->length);
+	return r;
+}
+
 EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -348,14 +371,19 @@ EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int f
 	region.page_size = map.page_size;
 	region.length = round_up(length, map.page_size);
 	region.offset = region.first_offset = (uint64_t)offset;
-	region.shard_length =
-		round_up((region.length + map.shards - 1) / map.shards, map.page_size);
 	pthread_mutex_lock(&library_lock);
-	r = map_locked(addr, prot, flags, &map, &region);
+	if (map.shards == 0) {
+		region.length = length;
+		r = map_plainly(addr, prot, flags, fd, &region);
+	} else {
+		region.shard_length =
+			round_up((region.length + map.shards - 1) / map.shards, map.page_size);
+		r = map_locked(addr, prot, flags, &map, &region);
+	}
 	pthread_mutex_unlock(&library_lock);
 	if (r < 0)
 		goto out_error;
-	if (flags & (MAP_POPULATE | MAP_LOCKED))
+	if (flags & (MAP_POPULATE | MAP_LOCKED) && region.mapping)
 		populate(&region, prot, flags);
 	return region.addr;
 

@@ -41,14 +41,14 @@ static int compare_resident(const void *a, const void *b)
 {
 	const struct snapshot_file *left = a, *right = b;
 
-	return compare_numbers(left->instantiated, right->instantiated, a, b);
+	return compare_numbers(left->instantiated_kb, right->instantiated_kb, a, b);
 }
 
 static int compare_reserved(const void *a, const void *b)
 {
 	const struct snapshot_file *left = a, *right = b;
 
-	return compare_numbers(left->reserved, right->reserved, a, b);
+	return compare_numbers(left->reserved_kb, right->reserved_kb, a, b);
 }
 
 static compare_files find_sort_key(const char *name)
@@ -93,8 +93,8 @@ static int print_table(const struct snapshot_rows *rows, uint64_t page_size)
 		char *path = escape_for_terminal(file->path);
 
 		table_add(&table, quantity_bytes(file->size).text);
-		table_add(&table, quantity_bytes(file->instantiated * page_size).text);
-		table_add(&table, quantity_bytes(file->reserved * page_size).text);
+		table_add(&table, quantity_bytes(file->instantiated_kb * 1024).text);
+		table_add(&table, quantity_bytes(file->reserved_kb * 1024).text);
 		table_add(&table, quantity_count(file->mappings).text);
 		table_add(&table, file->way);
 		table_add(&table, quantity_count(file->links).text);
@@ -114,14 +114,15 @@ static json_object *json_file(const struct snapshot_file *file, uint64_t page_si
 	json_object_object_add(object, "inode", json_object_new_uint64(file->inode));
 	json_object_object_add(object, "path", output_json_string(file->path));
 	json_object_object_add(object, "size", json_object_new_uint64(file->size));
-	json_object_object_add(object, "instantiated_pages",
-			       json_object_new_uint64(file->instantiated));
+	json_object_object_add(
+		object, "instantiated_pages",
+		json_object_new_uint64(file->instantiated_kb * 1024 / page_size));
 	json_object_object_add(object, "instantiated_bytes",
-			       json_object_new_uint64(file->instantiated * page_size));
+			       json_object_new_uint64(file->instantiated_kb * 1024));
 	json_object_object_add(object, "reserved_pages",
-			       json_object_new_uint64(file->reserved));
+			       json_object_new_uint64(file->reserved_kb * 1024 / page_size));
 	json_object_object_add(object, "reserved_bytes",
-			       json_object_new_uint64(file->reserved * page_size));
+			       json_object_new_uint64(file->reserved_kb * 1024));
 	json_object_object_add(object, "mappings", json_object_new_uint64(file->mappings));
 	json_object_object_add(object, "way", output_json_string(file->way));
 	json_object_object_add(object, "links", json_object_new_uint64(file->links));

@@ -79,6 +79,7 @@ mount_hugefuse()
 	mkdir -p "$hugefuse_dir"
 	hugefuse_pid=starting
 	undo unmount_hugefuse
+	[[ $1 == *backing=* ]] || set -- "backing=hugetlb,$1"
 	setsid "$build_dir/tools/hugefuse" mount -f -o "$1" "$hugefuse_dir" \
 		</dev/null >&2 &
 	hugefuse_pid=$!

@@ -35,8 +35,8 @@ int snapshot_read_pools(int dir_fd, struct snapshot_pool **ret_pools,
 
 struct snapshot_file {
 	uint64_t inode;
-	uint64_t size;                   /* bytes */
-	uint64_t reserved, instantiated; /* pages */
+	uint64_t size; /* bytes */
+	uint64_t reserved_kb, instantiated_kb;
 	uint64_t mappings, links, uid;
 	const char *way;
 	const char *path; /* unescaped */

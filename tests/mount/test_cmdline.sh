@@ -11,6 +11,8 @@ source "$(dirname "$0")/lib.sh"
 bad_options=(
 	"foo                       foo"
 	"foo=1                     foo"
+	"backing=disk              backing"
+	"backing=thp,pagesize=1G   pagesize"
 	"pagesize=3M               pagesize"
 	"pagesize=                 pagesize"
 	"size=abc                  size"
@@ -46,7 +48,7 @@ test_bad_options()
 
 	for line in "${bad_options[@]}"; do
 		read -r options name <<<"$line"
-		[[ $options == *size=* ]] || options+=,size=4M
+		[[ $options == *size=* ]] || options+=,size=4M,backing=hugetlb
 		expect_error 1 "$name" mount -o "$options" "$dir/mnt"
 	done
 }
@@ -65,8 +67,8 @@ test_usage()
 test_bad_mountpoints()
 {
 	: >"$dir/file"
-	expect_error 1 "$dir/none" mount -o size=4M "$dir/none"
-	expect_error 1 "$dir/file" mount -o size=4M "$dir/file"
+	expect_error 1 "$dir/none" mount -o backing=hugetlb,size=4M "$dir/none"
+	expect_error 1 "$dir/file" mount -o backing=hugetlb,size=4M "$dir/file"
 	expect_error 1 "$dir/mnt" umount "$dir/mnt"
 }
 
@@ -76,10 +78,10 @@ test_more_than_memory()
 	local free
 
 	free=$(($(cat "$pool/free_hugepages") - $(cat "$pool/resv_hugepages")))
-	expect_error 1 "52428800 huge pages of 2048 kB" mount -o size=100T "$dir/mnt"
-	expect_error 1 " $free are free" mount -o size=100T "$dir/mnt"
-	expect_error 1 "52428800" mount -f -o size=100T "$dir/mnt"
-	expect_error 1 "52428800" mount -o size=200T,min_size=100T "$dir/mnt"
+	expect_error 1 "52428800 huge pages of 2048 kB" mount -o backing=hugetlb,size=100T "$dir/mnt"
+	expect_error 1 " $free are free" mount -o backing=hugetlb,size=100T "$dir/mnt"
+	expect_error 1 "52428800" mount -f -o backing=hugetlb,size=100T "$dir/mnt"
+	expect_error 1 "52428800" mount -o backing=hugetlb,size=200T,min_size=100T "$dir/mnt"
 }
 
 test_no_root()
@@ -90,7 +92,7 @@ test_no_root()
 		return
 	fi
 	# shellcheck disable=SC2086
-	$nobody "$HUGEFUSE" mount -o size=4M "$dir/mnt" 2>"$dir/err" || r=$?
+	$nobody "$HUGEFUSE" mount -o backing=hugetlb,size=4M "$dir/mnt" 2>"$dir/err" || r=$?
 	((r == 1)) || fail "mount as nobody: exit code $r"
 	grep -q root "$dir/err" || fail "mount as nobody: $(cat "$dir/err")"
 }
@@ -100,8 +102,8 @@ test_twice()
 	local before
 
 	before=$(machine_state)
-	"$HUGEFUSE" mount -o size=8M "$dir/mnt"
-	expect_error 1 "mounted there already" mount -o size=4M "$dir/mnt"
+	"$HUGEFUSE" mount -o backing=hugetlb,size=8M "$dir/mnt"
+	expect_error 1 "mounted there already" mount -o backing=hugetlb,size=4M "$dir/mnt"
 	[[ $(counter nr_hugepages) == 4 ]] || fail "twice: nr_hugepages $(counter nr_hugepages)"
 	"$HUGEFUSE" umount "$dir/mnt"
 	expect_state "$before" twice
@@ -115,7 +117,7 @@ test_per_cent()
 	before=$(machine_state)
 	nr=$(cat "$pool/nr_hugepages")
 	echo $((nr + 8)) >"$pool/nr_hugepages"
-	"$HUGEFUSE" mount -o size=50% "$dir/mnt"
+	"$HUGEFUSE" mount -o backing=hugetlb,size=50% "$dir/mnt"
 	[[ $(counter nr_hugepages) == $(((nr + 8) / 2)) ]] ||
 		fail "50% of $((nr + 8)): $(counter nr_hugepages)"
 	"$HUGEFUSE" umount "$dir/mnt"
@@ -131,7 +133,7 @@ test_existing_pages()
 	before=$(machine_state)
 	nr=$(cat "$pool/nr_hugepages")
 	echo $((nr + 3)) >"$pool/nr_hugepages"
-	"$HUGEFUSE" mount -o size=16M "$dir/mnt"
+	"$HUGEFUSE" mount -o backing=hugetlb,size=16M "$dir/mnt"
 	[[ $(cat "$pool/nr_hugepages") -le $((nr + 8)) ]] || fail "the free pages were not used"
 	"$HUGEFUSE" umount "$dir/mnt"
 	[[ $(cat "$pool/nr_hugepages") == $((nr + 3)) ]] || fail "not given back"
@@ -147,7 +149,7 @@ test_foreground()
 	for signal in TERM INT HUP; do
 		before=$(machine_state)
 		r=0
-		setsid "$HUGEFUSE" mount -f -o size=8M "$dir/mnt" >"$dir/out" 2>&1 &
+		setsid "$HUGEFUSE" mount -f -o backing=hugetlb,size=8M "$dir/mnt" >"$dir/out" 2>&1 &
 		pid=$!
 		wait_for_mount "$dir/mnt"
 		kill -"$signal" "$pid"
@@ -165,7 +167,7 @@ test_early_signal()
 
 	for delay in 0 0.002 0.005 0.01 0.02 0.05; do
 		before=$(machine_state)
-		setsid "$HUGEFUSE" mount -f -o size=32M "$dir/mnt" 2>/dev/null &
+		setsid "$HUGEFUSE" mount -f -o backing=hugetlb,size=32M "$dir/mnt" 2>/dev/null &
 		pid=$!
 		sleep "$delay"
 		kill -TERM "$pid"
@@ -179,7 +181,7 @@ test_dead_daemon()
 	local before pid
 
 	before=$(machine_state)
-	setsid "$HUGEFUSE" mount -f -o size=8M "$dir/mnt" >"$dir/out" 2>&1 &
+	setsid "$HUGEFUSE" mount -f -o backing=hugetlb,size=8M "$dir/mnt" >"$dir/out" 2>&1 &
 	pid=$!
 	wait_for_mount "$dir/mnt"
 	dd if=/dev/zero of="$dir/mnt/file" bs=2M count=2 status=none
@@ -195,7 +197,7 @@ test_background()
 	local before
 
 	before=$(machine_state)
-	"$HUGEFUSE" mount -o size=8M,fault_mutexes=3 "$dir/mnt"
+	"$HUGEFUSE" mount -o backing=hugetlb,size=8M,fault_mutexes=3 "$dir/mnt"
 	grep -q 'size=8M' "$dir/mnt/.hugefuse/options" || fail "$(cat "$dir/mnt/.hugefuse/options")"
 	grep -q "^hugefuse $dir/mnt fuse.hugefuse rw" /proc/self/mounts ||
 		fail "$(grep "$dir" /proc/self/mounts)"

@@ -25,23 +25,23 @@ in_namespace()
 	mkdir "$dir/mnt"
 	install_helper
 	echo mount
-	mount -t hugefuse -o size=8M,mode=1770,gid=123 pages "$dir/mnt"
+	mount -t hugefuse -o backing=hugetlb,size=8M,mode=1770,gid=123 pages "$dir/mnt"
 	grep -q "^pages $dir/mnt fuse.hugefuse " /proc/self/mounts || fail "$(grep "$dir" /proc/self/mounts)"
 	[[ $(stat -c '%a %g' "$dir/mnt") == "1770 123" ]] || fail "$(stat "$dir/mnt")"
 	[[ $(counter nr_hugepages) == 4 ]] || fail "nr_hugepages"
 	"$HUGEFUSE" umount "$dir/mnt"
 	echo fstab
-	echo "pool $dir/mnt hugefuse size=4M,noauto,x-systemd.automount,nofail 0 0" >"$dir/fstab"
+	echo "pool $dir/mnt hugefuse backing=hugetlb,size=4M,noauto,x-systemd.automount,nofail 0 0" >"$dir/fstab"
 	mount -T "$dir/fstab" "$dir/mnt"
 	[[ $(counter nr_hugepages) == 2 ]] || fail "nr_hugepages"
 	umount "$dir/mnt"
 	echo refused
-	if mount -t hugefuse -o size=8M,nonsense=1 pages "$dir/mnt" 2>"$dir/err"; then
+	if mount -t hugefuse -o backing=hugetlb,size=8M,nonsense=1 pages "$dir/mnt" 2>"$dir/err"; then
 		fail "a bad option was accepted"
 	fi
 	grep -q nonsense "$dir/err" || fail "$(cat "$dir/err")"
 	echo fake
-	mount -f -t hugefuse -o size=8M pages "$dir/mnt"
+	mount -f -t hugefuse -o backing=hugetlb,size=8M pages "$dir/mnt"
 	! grep -q " $dir/mnt " /proc/self/mounts || fail "mount -f has mounted"
 	umount "$(readlink -f /sbin)"
 	umount "$dir"

@@ -185,9 +185,17 @@ static void wait_for_mount(struct fixture *fixture)
 	close(poll_fd.fd);
 }
 
+const char *fixture_backing(void)
+{
+	const char *backing = getenv("TEST_BACKING");
+
+	return backing ? backing : "hugetlb";
+}
+
 static void exec_daemon(const struct fixture *fixture, const char *options)
 {
 	int fd = open(fixture->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	char all[512];
 
 	/* With the standard output of a test that failed, it would keep meson waiting. */
 	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
@@ -195,7 +203,8 @@ static void exec_daemon(const struct fixture *fixture, const char *options)
 	/* A test that fails leaves the mount to its daemon, which takes it down. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	close(fd);
-	execl(program(), "hugefuse", "mount", "-f", "-o", options, fixture->dir, NULL);
+	snprintf(all, sizeof(all), "backing=%s,%s", fixture_backing(), options);
+	execl(program(), "hugefuse", "mount", "-f", "-o", all, fixture->dir, NULL);
 	_exit(127);
 }
 

@@ -3,9 +3,9 @@
  * Fixture: a hugefuse mount of one's own in a directory of one's own, whose teardown asserts
  * that the daemon ended well, said nothing suspicious, and left the machine as it was.
  *
- * $TEST_FILTER ("punch*") chooses tests. The program under test is $HUGEFUSE, or
- * build/tools/hugefuse as meson knows it. Everything fails the running cmocka test with a
- * message that says what was expected.
+ * $TEST_FILTER ("punch*") chooses tests, $TEST_BACKING the backing= of the mounts. The program
+ * under test is $HUGEFUSE, or build/tools/hugefuse as meson knows it. Everything fails the
+ * running cmocka test with a message that says what was expected.
  */
 #pragma once
 
@@ -47,6 +47,8 @@ struct kernel_counts kernel_counts_read(unsigned long page_size);
 /* Set nr_hugepages, and fail where it is not obeyed. */
 void kernel_pool_set(unsigned long page_size, long nr);
 
+/* $TEST_BACKING, or hugetlb. */
+const char *fixture_backing(void);
 /* Mount with @options ("size=64M,..."), waiting for it at most ten seconds. */
 void fixture_mount(struct fixture *fixture, const char *options);
 /* Unmount with hugefuse umount, and assert that all is as before. */

@@ -128,7 +128,7 @@ static inline void page_test_init(struct page_test *test, const struct page_conf
 					config->region_lock_global),
 			 0);
 	for (int i = 0; i < NR_SPACES; i++) {
-		assert_int_equal(test->ops.file_open(&test->mem.backing, (uint64_t)i + 1,
+		assert_int_equal(test->ops.file_open(&test->mem.backing, (uint64_t)i + 1, -1,
 						     &test->file[i]),
 				 0);
 		assert_int_equal(test->ops.resize(test->file[i], SPACE_PAGES), 0);

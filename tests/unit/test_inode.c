@@ -36,9 +36,10 @@ struct fixture {
 
 static struct fixture *fixture;
 
-static int counting_open(struct backing *backing, uint64_t ino, struct backing_file **ret_file)
+static int counting_open(struct backing *backing, uint64_t ino, int names_fd,
+			 struct backing_file **ret_file)
 {
-	int err = fixture->mem_ops->file_open(backing, ino, ret_file);
+	int err = fixture->mem_ops->file_open(backing, ino, names_fd, ret_file);
 
 	if (!err)
 		fixture->nr_open++;

@@ -255,7 +255,7 @@ static void test_refused(void **state)
 		"on_exhausted=sigbus=1", "lockstat=1", "nolockstat=", "ro=1", "rw=",
 		"allow_other=yes", "fsname", "fsname=", "source=", "Size=1G", "SIZE=1G",
 		"sizes=1G", "si", "remount", "=", "=1", "x", "x=", " ro", "ro ", "ro;rw",
-		"sync", "backing=thp", "\n", "a\nb=c",
+		"sync", "backing=tmpfs", "\n", "a\nb=c",
 	};
 	/* clang-format on */
 	struct mount_options options;
@@ -299,7 +299,8 @@ static void test_error_names_option_and_value(void **state)
 
 static void test_repeated(void **state)
 {
-	static const char *const once[] = {"pagesize=2M",
+	static const char *const once[] = {"backing=thp",
+					   "pagesize=2M",
 					   "size=1G",
 					   "min_size=50%",
 					   "nr_inodes=1",
@@ -364,7 +365,7 @@ static void test_print_round_trip(void **state)
 	static const char *const lists[] = {
 		"",
 		"size=1G,min_size=512M",
-		"size=50%,min_size=25%,pagesize=1G",
+		"size=50%,min_size=25%,pagesize=1G,backing=hugetlb",
 		"size=12345,min_size=0,nr_inodes=100,uid=7,gid=8,mode=1700",
 		"fault_mutexes=1,region_lock=global,fault_threads=3,ahead=on,nolockstat",
 		"ahead=100,on_exhausted=wait",

@@ -25,7 +25,7 @@
 #include "tools/output.h"
 #include "tools/snapshot.h"
 
-#define FILES_HEADING "inode size reserved instantiated mappings way links uid path\n"
+#define FILES_HEADING "inode size reserved_kb instantiated_kb mappings way links uid path\n"
 #define MAPS_HEADING                                                                  \
 	"mapping pid comm uid start end offset inode kind way reserved instantiated " \
 	"path\n"
@@ -162,8 +162,8 @@ static void test_files(void **state)
 	assert_string_equal(rows.files[0].way, "none");
 	assert_true(rows.files[1].inode == UINT64_MAX);
 	assert_int_equal(rows.files[1].size, 4096);
-	assert_int_equal(rows.files[1].reserved, 1);
-	assert_int_equal(rows.files[1].instantiated, 2);
+	assert_int_equal(rows.files[1].reserved_kb, 1);
+	assert_int_equal(rows.files[1].instantiated_kb, 2);
 	assert_int_equal(rows.files[1].mappings, 3);
 	assert_int_equal(rows.files[1].links, 4);
 	assert_int_equal(rows.files[1].uid, 5);
@@ -173,7 +173,7 @@ static void test_files(void **state)
 
 	/* columns in another order, and one that is not known here */
 	write_file(fixture, "files",
-		   "size inode reserved age instantiated mappings way links uid path\n"
+		   "size inode reserved_kb age instantiated_kb mappings way links uid path\n"
 		   "7 8 0 old 0 0 none 1 0 a");
 	assert_int_equal(snapshot_read_files(fixture->dir_fd, &rows, &error), 0);
 	assert_int_equal(rows.count, 1);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is special about a mount with backing=thp: whether this machine can, how much, and
+ * setting the pages aside. Used by mount_init() only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fs/mount.h"
+
+#define THP_PAGE_SIZE UINT64_C(4096) /* what is counted with backing=thp */
+
+/* The sizes of a mount in pages of the backing. */
+struct mount_pages {
+	int64_t max, min;
+};
+
+/* Whether files of a tmpfs can be mapped through a FUSE mount here (Linux 6.9). */
+bool mount_thp_is_supported(void);
+/* size= and min_size= in pages; -EINVAL with one line in @error. Per cent is of the memory. */
+int mount_thp_resolve(const struct mount_options *options, struct mount_pages *ret_pages,
+		      char *error, size_t error_size);
+/* Make the backing, and set min_size aside in its reserve. */
+int mount_thp_set_aside(struct mount *mount, char *error, size_t error_size);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Orphans, and the end of them. A watch descriptor is never used twice by the kernel. */
+#include "fs/orphan.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+struct orphan {
+	struct orphan *next;
+	int watch;
+	struct page_space *pages;
+};
+
+int orphans_init(struct orphans *orphans)
+{
+	orphans->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (orphans->inotify_fd < 0)
+		return -errno;
+	orphans->list = NULL;
+	mutex_init(&orphans->lock, LOCK_RANK_LEAF);
+	return 0;
+}
+
+static void orphan_free(struct orphan *orphan)
+{
+	page_space_deinit(orphan->pages);
+	free(orphan->pages);
+	free(orphan);
+}
+
+void orphans_deinit(struct orphans *orphans)
+{
+	struct orphan *orphan;
+
+	while ((orphan = orphans->list)) {
+		orphans->list = orphan->next;
+		orphan_free(orphan);
+	}
+	close(orphans->inotify_fd);
+	mutex_deinit(&orphans->lock);
+}
+
+int orphans_add(struct orphans *orphans, int fd, struct page_space *pages)
+{
+	struct orphan *orphan = malloc(sizeof(*orphan));
+	char path[40];
+	int r = 0;
+
+	if (!orphan)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	/* Under the lock: the event may be read by somebody else at once. */
+	mutex_lock(&orphans->lock);
+	orphan->watch = inotify_add_watch(orphans->inotify_fd, path, IN_DELETE_SELF);
+	if (orphan->watch < 0) {
+		r = -errno;
+	} else {
+		orphan->pages = pages;
+		orphan->next = orphans->list;
+		orphans->list = orphan;
+	}
+	mutex_unlock(&orphans->lock);
+	if (r < 0)
+		free(orphan);
+	return r;
+}
+
+static struct orphan *take(struct orphans *orphans, int watch)
+{
+	struct orphan **link, *orphan;
+
+	mutex_lock(&orphans->lock);
+	for (link = &orphans->list; (orphan = *link); link = &orphan->next) {
+		if (orphan->watch == watch) {
+			*link = orphan->next;
+			break;
+		}
+	}
+	mutex_unlock(&orphans->lock);
+	return orphan;
+}
+
+int orphans_collect(struct orphans *orphans)
+{
+	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	const struct inotify_event *event;
+	struct orphan *orphan;
+	int nr = 0;
+	ssize_t len;
+
+	while ((len = read(orphans->inotify_fd, buf, sizeof(buf))) > 0) {
+		for (char *at = buf; at < buf + len; at += sizeof(*event) + event->len) {
+			event = (const struct inotify_event *)at;
+			/* What ends a watch, whatever the reason. */
+			if (!(event->mask & IN_IGNORED))
+				continue;
+			orphan = take(orphans, event->wd);
+			if (!orphan)
+				continue;
+			orphan_free(orphan);
+			nr++;
+		}
+	}
+	return nr;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Orphans: files without a name that the daemon does not hold any more, but a process may: it
+ * has mapped the pages through FUSE passthrough and closed the file, of which FUSE tells
+ * nothing. Their pages stay counted until the kernel frees the inode, which inotify(7) tells.
+ *
+ * All functions are thread-safe.
+ */
+#pragma once
+
+#include "fs/lock.h"
+#include "fs/page.h"
+
+struct orphan;
+
+struct orphans {
+	int inotify_fd; /* set at init; readable when some may have gone */
+	struct mutex lock;
+	struct orphan *list; /* lock */
+};
+
+/* 0 or -errno. */
+int orphans_init(struct orphans *orphans);
+/* Uncharge all that are left. */
+void orphans_deinit(struct orphans *orphans);
+
+/*
+ * Watch the inode that @fd (O_PATH) is open on, and uncharge and free @pages when it is freed.
+ * The caller closes its descriptors after that, and then calls orphans_collect(). 0, or -errno
+ * with @pages still the caller's.
+ */
+int orphans_add(struct orphans *orphans, int fd, struct page_space *pages);
+/* Free those whose inodes the kernel has freed. Returns how many. */
+int orphans_collect(struct orphans *orphans);
