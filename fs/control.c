@@ -444,7 +444,7 @@ static int request_plain_map(struct mount *mount, struct inode *inode, int open_
 }
 
 int control_request_map(struct control *control, struct inode *inode, int open_flags, pid_t tid,
-			struct hugefuse_ioc_map *map)
+			uid_t uid, struct hugefuse_ioc_map *map)
 {
 	struct mount *mount = control->mount;
 	int access_mode = (open_flags & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY;
@@ -468,10 +468,11 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 		r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
 	if (r < 0)
 		return r;
+	/* By whole pages, as on hugetlbfs. */
 	if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
-		r = file_grow(mount, inode, (off_t)(map->offset + map->length));
+		r = file_grow(mount, inode, to * (off_t)mount->backing->page_size);
 	if (r == 0)
-		r = token_new(&control->tokens, mapping, pid, map->token);
+		r = token_new(&control->tokens, mapping, pid, uid, map->token);
 	if (r < 0) {
 		mapping_abort(mapping);
 		return r;

@@ -99,7 +99,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 		memcpy(&data, in_buf, in_size);
 	if (cmd == HUGEFUSE_IOC_MAP)
 		err = control_request_map(mount->control, file->inode, file->flags, caller->pid,
-					  &data.map);
+					  caller->uid, &data.map);
 	else if (cmd == HUGEFUSE_IOC_RESERVE)
 		err = ioctl_reserve(mount, file, &data.reserve);
 	else
