@@ -87,6 +87,8 @@ static bool choose_map(struct maker *maker, struct op *op)
 		op->flags |= OP_READONLY;
 	if (one_in(maker, 6) && !populates_in_part(maker, op))
 		op->flags |= OP_POPULATE;
+	if (one_in(maker, 6))
+		op->flags |= OP_UNALIGNED;
 	return true;
 }
 
