@@ -22,6 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fs/cached.h"
 #include "fs/client.h"
 #include "fs/clock.h"
 #include "fs/fault_service.h"
@@ -443,8 +444,8 @@ static int request_plain_map(struct mount *mount, struct inode *inode, int open_
 	return 0;
 }
 
-int control_request_map(struct control *control, struct inode *inode, int open_flags, pid_t tid,
-			uid_t uid, struct hugefuse_ioc_map *map)
+int control_request_map(struct control *control, struct inode *inode, int open_flags,
+			bool is_cached, pid_t tid, uid_t uid, struct hugefuse_ioc_map *map)
 {
 	struct mount *mount = control->mount;
 	int access_mode = (open_flags & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY;
@@ -464,12 +465,14 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	from = mount_bytes_to_pages(mount, map->offset);
 	to = from + mount_bytes_to_pages(mount, map->length);
 	r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
-	if (reconcile_may_help(mount, r))
+	if (reconcile_or_wait(mount, r))
 		r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
 	if (r < 0)
 		return r;
 	/* By whole pages, as on hugetlbfs. */
-	if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
+	if (cached_is_busy(inode, is_cached))
+		r = -EBUSY;
+	else if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
 		r = file_grow(mount, inode, to * (off_t)mount->backing->page_size);
 	if (r == 0)
 		r = token_new(&control->tokens, mapping, pid, uid, map->token);
@@ -541,6 +544,20 @@ struct mapping *control_find_mapping(struct control *control, uint64_t id)
 		mapping = client_find_mapping(client, id);
 	mutex_unlock(&control->lock);
 	return mapping;
+}
+
+bool control_has_exited_client(struct control *control)
+{
+	struct client *client;
+	bool exited = false;
+
+	if (!control)
+		return false;
+	mutex_lock(&control->lock);
+	for (client = control->clients; client && !exited; client = client->next)
+		exited = client->nr_mappings > 0 && client_has_exited(client);
+	mutex_unlock(&control->lock);
+	return exited;
 }
 
 uint32_t control_nr_mappings(struct control *control)

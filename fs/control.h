@@ -26,8 +26,8 @@ void control_free(struct control *control);
  * and make a token. 0 and @map's answer, or -EINVAL, -EACCES, -ENOMEM, -EMFILE (too many
  * tokens).
  */
-int control_request_map(struct control *control, struct inode *inode, int open_flags, pid_t tid,
-			uid_t uid, struct hugefuse_ioc_map *map);
+int control_request_map(struct control *control, struct inode *inode, int open_flags,
+			bool is_cached, pid_t tid, uid_t uid, struct hugefuse_ioc_map *map);
 
 /* Call @visit with every attached mapping, until it returns non-zero, which is returned. */
 int control_for_each_mapping(struct control *control, int (*visit)(struct mapping *, void *),
@@ -37,6 +37,8 @@ struct mapping *control_find_mapping(struct control *control, uint64_t id);
 /* Release the mappings of @client that are dead. */
 void control_reap(struct control *control, struct client *client);
 /* How many mappings there are. */
+/* Whether a client's process has exited and its mappings are not released yet. */
+bool control_has_exited_client(struct control *control);
 uint32_t control_nr_mappings(struct control *control);
 /* Let the control thread look for mappings that are dead. */
 void control_poke(struct control *control);

@@ -216,13 +216,41 @@ static ssize_t reserve_write(struct mount *mount, struct page_space *pages, size
 	return (off_t)len < room ? (ssize_t)len : (ssize_t)room;
 }
 
-static ssize_t write_locked(struct mount *mount, struct page_space *pages, const void *buf,
-			    size_t len, off_t offset, off_t size)
+/*
+ * A file that is written to its end bit by bit gets a huge page as soon as it comes to one, not
+ * base pages: what is behind the end is given back when nobody writes any more. @end is behind
+ * what is about to be written. Not an error where there is not so much.
+ */
+static void allocate_ahead(struct mount *mount, struct inode *inode, struct page_space *pages,
+			   off_t size, off_t end)
+{
+	int64_t from = unit_ceil(pages, size), to = unit_ceil(pages, end);
+	int64_t first = to / pages->chunk * pages->chunk, last = first + pages->chunk;
+	struct region_map added;
+
+	/* It must begin in here, and not be the only one of what may stay a small file. */
+	if (first < from || first == to || (first == 0 && to < pages->chunk / 4))
+		return;
+	region_map_init(&added, pages->lock);
+	if (reserve(mount, pages, first, last, &added) == 0) {
+		if (page_run_populate(pages, first, last) == 0)
+			inode->ahead_end = last;
+		else
+			unreserve(mount, pages, &added);
+	}
+	region_map_deinit(&added);
+}
+
+static ssize_t write_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
+			    const void *buf, size_t len, off_t offset, off_t size)
 {
 	struct region_map added;
 	ssize_t n;
 	off_t end;
 	int r;
+
+	if (offset + (off_t)len > size)
+		allocate_ahead(mount, inode, pages, size, offset + (off_t)len);
 
 	region_map_init(&added, pages->lock);
 	n = reserve_write(mount, pages, len, offset, &added);
@@ -275,12 +303,33 @@ ssize_t file_sized_write(struct mount *mount, struct inode *inode, const void *b
 		offset = size;
 	n = fill_gap_locked(mount, pages, &size, offset);
 	if (n == 0)
-		n = write_locked(mount, pages, buf, len, offset, size);
+		n = write_locked(mount, inode, pages, buf, len, offset, size);
 	if (n < 0 && size > before)
 		shrink_locked(mount, pages, before);
 out_unlock:
 	rwsem_write_unlock(&inode->lock);
 	return n;
+}
+
+void file_sized_trim(struct mount *mount, struct inode *inode)
+{
+	struct page_space *pages;
+	int64_t end;
+	off_t size;
+
+	if (!inode->ahead_end)
+		return;
+	rwsem_write_lock(&inode->lock);
+	size = file_size(inode);
+	if (inode->ahead_end && size >= 0 && inode_pages(mount, inode, &pages) == 0) {
+		end = unit_ceil(pages, size);
+		if (end < inode->ahead_end &&
+		    pages->file->backing->ops->punch(pages->file, end, inode->ahead_end) == 0)
+			page_forget(pages, end, inode->ahead_end);
+	}
+	inode->ahead_end = 0;
+	rwsem_write_unlock(&inode->lock);
+	file_sized_balance(mount);
 }
 
 static int punch_locked(struct mount *mount, struct page_space *pages, off_t offset, off_t end,
@@ -338,6 +387,8 @@ int file_sized_fallocate(struct mount *mount, struct inode *inode, int mode, off
 	rwsem_write_lock(&inode->lock);
 	size = file_size(inode);
 	r = size < 0 ? (int)size : inode_pages(mount, inode, &pages);
+	inode->ahead_end =
+		0; /* whatever is behind the end is what was asked for, from now on */
 	if (r == 0 && mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
 		r = punch_locked(mount, pages, offset, end, size);
 	if (r == 0 && !(mode & FALLOC_FL_PUNCH_HOLE))

@@ -24,6 +24,9 @@ int file_sized_fallocate(struct mount *mount, struct inode *inode, int mode, off
 off_t file_sized_seek(struct mount *mount, struct inode *inode, off_t offset, int whence);
 int64_t file_sized_reserve(struct mount *mount, struct inode *inode, off_t offset, off_t len);
 
+/* Nobody writes to it any more: give back what was allocated behind its end for that. */
+void file_sized_trim(struct mount *mount, struct inode *inode);
+
 /* Make the counters say what the kernel has done without a word: faults in punched pages,
  * madvise(MADV_REMOVE) through a mapping. */
 void file_sized_reconcile(struct page_space *pages);

@@ -18,6 +18,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "fs/cached.h"
 #include "fs/file.h"
 #include "fs/fuse_request.h"
 #include "fs/reconcile.h"
@@ -49,6 +50,13 @@ void attrs_getattr(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi
 				stats_is_node(node_id) ? FUSE_TIMEOUT_NONE : attr_timeout(&st));
 }
 
+static int resize(struct mount *mount, struct inode *inode, off_t size)
+{
+	int err = cached_reserve(mount, inode, size);
+
+	return err ? err : file_resize(mount, inode, size);
+}
+
 static int set_size(struct mount *mount, struct inode *inode, off_t size)
 {
 	int err;
@@ -59,7 +67,9 @@ static int set_size(struct mount *mount, struct inode *inode, off_t size)
 		return -EINVAL;
 	if (!inode_get(mount, inode))
 		return -ESTALE;
-	err = file_resize(mount, inode, size);
+	err = resize(mount, inode, size);
+	if (reconcile_or_wait(mount, err))
+		err = resize(mount, inode, size);
 	if (!err)
 		touch_modified(inode);
 	inode_put(mount, inode, 1);

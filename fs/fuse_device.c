@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* libfuse's own way to read and write, but for a few replies. */
+/*
+ * libfuse's own way to read and write, but for a few replies; and it is noted which threads are
+ * at requests that nobody waits for: the end of an open file, or of an inode.
+ */
 #include "fs/fuse_device.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,6 +17,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "fs/clock.h"
+#include "fs/lock.h"
 #include "fs/passthrough.h"
 
 #define HAS_PASSTHROUGH_API (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17))
@@ -22,10 +29,48 @@
 #define INIT_MAX_STACK_OFFSET 36        /* in struct fuse_init_out, behind flags2 */
 #define OPEN_PASSTHROUGH      (1U << 7)
 
+static _Atomic(int) nr_ending;
+static struct waitqueue ended;
+static _Thread_local bool at_ending;
+
+static bool is_ending(const struct fuse_in_header *header)
+{
+	return header->opcode == FUSE_RELEASE || header->opcode == FUSE_FORGET ||
+	       header->opcode == FUSE_BATCH_FORGET;
+}
+
+/* A thread that comes for another request has done with the last one. */
+static void note_end(void)
+{
+	if (!at_ending)
+		return;
+	at_ending = false;
+	if (atomic_fetch_sub(&nr_ending, 1) == 1)
+		waitqueue_wake_all(&ended);
+}
+
+void fuse_device_settle(uint64_t timeout_ns)
+{
+	uint64_t until = clock_now_ns() + timeout_ns, now;
+	uint32_t count = waitqueue_read(&ended);
+
+	while (atomic_load(&nr_ending) > 0 && (now = clock_now_ns()) < until) {
+		if (waitqueue_wait(&ended, count, until - now) < 0)
+			return;
+		count = waitqueue_read(&ended);
+	}
+}
+
 static ssize_t device_read(int fd, void *buf, size_t size, void *userdata)
 {
-	ssize_t len = read(fd, buf, size);
+	ssize_t len;
 
+	note_end();
+	len = read(fd, buf, size);
+	if (len >= (ssize_t)sizeof(struct fuse_in_header) && is_ending(buf)) {
+		at_ending = true;
+		atomic_fetch_add(&nr_ending, 1);
+	}
 	if (len < 0 && errno == ECONNABORTED)
 		errno = ENODEV;
 	return len;
@@ -166,6 +211,12 @@ int fuse_device_attach(struct fuse_session *session, struct mount *mount)
 #endif
 	};
 
+	mount->session = session;
 	mount->passthrough_fd = fuse_session_fd(session);
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+	/* By its older name it leaves clone_fd out. */
+	return fuse_session_custom_io_317(session, &io, sizeof(io), fuse_session_fd(session));
+#else
 	return fuse_session_custom_io(session, &io, fuse_session_fd(session));
+#endif
 }

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "fs/fuse_ops.h"
 
 /*
@@ -27,3 +29,9 @@ void fuse_device_want(struct fuse_conn_info *conn, struct mount *mount);
  */
 int fuse_device_reply_open(fuse_req_t req, const struct fuse_entry_param *entry,
 			   struct fuse_file_info *fi, int32_t id);
+
+/*
+ * close(2) returns before the daemon has handled it: wait, at most @timeout_ns, for what the
+ * kernel has told by now.
+ */
+void fuse_device_settle(uint64_t timeout_ns);

@@ -4,7 +4,8 @@
  * (FOPEN_DIRECT_IO), so that they are coherent with direct mappings. An open file holds a
  * reference to its inode: it works on after rename(2) and unlink(2).
  *
- * A file of .hugefuse has its text made at open; it is read in pieces of that.
+ * A file of .hugefuse has its text made at open, and anew whenever it is read from the start
+ * again, as the kernel's own files; it is read in pieces of that.
  */
 #include "fs/fuse_files.h"
 
@@ -15,7 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/cached.h"
 #include "fs/file.h"
+#include "fs/file_sized.h"
 #include "fs/fuse_device.h"
 #include "fs/fuse_names.h"
 #include "fs/fuse_request.h"
@@ -24,9 +27,20 @@
 #include "fs/stats.h"
 
 struct stats_handle {
-	char *text; /* NULL where it was opened for writing only */
-	size_t len;
+	struct mutex lock;
+	char *text; /* lock; NULL where it was opened for writing only */
+	size_t len; /* lock */
+	bool fresh; /* lock; nothing has been read of it yet */
 };
+
+static void free_stats_handle(struct stats_handle *handle)
+{
+	if (!handle)
+		return;
+	mutex_deinit(&handle->lock);
+	free(handle->text);
+	free(handle);
+}
 
 /* An open file, with a reference to @inode; -ESTALE where that is gone. */
 static int new_open_file(struct mount *mount, struct inode *inode, int flags,
@@ -50,13 +64,24 @@ static int new_open_file(struct mount *mount, struct inode *inode, int flags,
 		free(file);
 		return err;
 	}
+	err = cached_open(mount, inode, (flags & O_ACCMODE) != O_RDONLY, &file->cached);
+	if (err) {
+		passthrough_put(mount, inode);
+		inode_put(mount, inode, 1);
+		free(file);
+		return err;
+	}
 	*ret_file = file;
 	return 0;
 }
 
 static void free_open_file(struct mount *mount, struct open_file *file)
 {
+	if ((file->flags & O_ACCMODE) != O_RDONLY)
+		file_sized_trim(mount, file->inode);
 	passthrough_put(mount, file->inode);
+	if (file->cached)
+		cached_close(file->inode);
 	inode_put(mount, file->inode, 1);
 	free(file);
 }
@@ -68,27 +93,32 @@ static void free_open_file(struct mount *mount, struct open_file *file)
 static void set_handle(struct fuse_file_info *fi, struct open_file *file)
 {
 	fi->fh = (uintptr_t)file;
-	fi->direct_io = file->passthrough_id == 0 || (file->flags & O_ACCMODE) != O_RDONLY;
+	fi->direct_io = !file->cached &&
+			(file->passthrough_id == 0 || (file->flags & O_ACCMODE) != O_RDONLY);
 }
 
 static void open_stats(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
 {
 	struct stats_handle *handle = calloc(1, sizeof(*handle));
-	int err = handle ? 0 : -ENOMEM;
+	int err = 0;
 
-	if (!err && (fi->flags & O_ACCMODE) != O_WRONLY)
+	if (!handle) {
+		reply_result(req, -ENOMEM);
+		return;
+	}
+	mutex_init(&handle->lock, LOCK_RANK_LEAF);
+	handle->fresh = true;
+	if ((fi->flags & O_ACCMODE) != O_WRONLY)
 		err = stats_read(request_mount(req), node_id, &handle->text, &handle->len);
 	if (err) {
-		free(handle);
+		free_stats_handle(handle);
 		reply_result(req, err);
 		return;
 	}
 	fi->fh = (uintptr_t)handle;
 	fi->direct_io = 1;
-	if (fuse_reply_open(req, fi)) {
-		free(handle->text);
-		free(handle);
-	}
+	if (fuse_reply_open(req, fi))
+		free_stats_handle(handle);
 }
 
 static int truncate_opened(fuse_req_t req, struct open_file *file)
@@ -189,35 +219,70 @@ void files_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mode_t
 void files_release(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
 {
 	if (stats_is_node(node_id)) {
-		struct stats_handle *handle = (struct stats_handle *)fi->fh;
-
-		free(handle->text);
-		free(handle);
+		free_stats_handle((struct stats_handle *)fi->fh);
 	} else {
 		free_open_file(request_mount(req), (struct open_file *)fi->fh);
 	}
 	fuse_reply_err(req, 0);
 }
 
+static bool is_to_be_renewed(struct stats_handle *handle, off_t offset)
+{
+	bool renew;
+
+	mutex_lock(&handle->lock);
+	renew = offset == 0 && !handle->fresh;
+	handle->fresh = false;
+	mutex_unlock(&handle->lock);
+	return renew;
+}
+
+static int renew_stats(struct mount *mount, fuse_ino_t node_id, struct stats_handle *handle)
+{
+	char *text, *old;
+	size_t len;
+	int err = stats_read(mount, node_id, &text, &len);
+
+	if (err)
+		return err;
+	mutex_lock(&handle->lock);
+	old = handle->text;
+	handle->text = text;
+	handle->len = len;
+	mutex_unlock(&handle->lock);
+	free(old);
+	return 0;
+}
+
+/* Copy what there is from @offset on: the number of bytes. */
+static size_t copy_stats(struct stats_handle *handle, char *buf, size_t size, off_t offset)
+{
+	size_t len = 0;
+
+	mutex_lock(&handle->lock);
+	if (offset >= 0 && (size_t)offset < handle->len) {
+		len = handle->len - (size_t)offset;
+		len = len < size ? len : size;
+		memcpy(buf, handle->text + offset, len);
+	}
+	mutex_unlock(&handle->lock);
+	return len;
+}
+
 /* From a copy: once the kernel has the reply, another thread may release the handle. */
-static void read_stats(fuse_req_t req, const struct stats_handle *handle, size_t size,
-		       off_t offset)
+static void read_stats(fuse_req_t req, fuse_ino_t node_id, struct stats_handle *handle,
+		       size_t size, off_t offset)
 {
 	char *copy;
+	int err = 0;
 
-	if (offset < 0 || (size_t)offset >= handle->len) {
-		fuse_reply_buf(req, NULL, 0);
-		return;
-	}
-	if (size > handle->len - offset)
-		size = handle->len - offset;
-	copy = malloc(size ? size : 1);
-	if (!copy) {
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	memcpy(copy, handle->text + offset, size);
-	fuse_reply_buf(req, copy, size);
+	if (is_to_be_renewed(handle, offset))
+		err = renew_stats(request_mount(req), node_id, handle);
+	copy = err ? NULL : malloc(size ? size : 1);
+	if (copy)
+		fuse_reply_buf(req, copy, copy_stats(handle, copy, size, offset));
+	else
+		reply_result(req, err ? err : -ENOMEM);
 	free(copy);
 }
 
@@ -229,7 +294,7 @@ void files_read(fuse_req_t req, fuse_ino_t node_id, size_t size, off_t offset,
 	char *buf;
 
 	if (stats_is_node(node_id)) {
-		read_stats(req, (struct stats_handle *)fi->fh, size, offset);
+		read_stats(req, node_id, (struct stats_handle *)fi->fh, size, offset);
 		return;
 	}
 	file = request_file(req, node_id, fi);
@@ -291,7 +356,7 @@ void files_write(fuse_req_t req, fuse_ino_t node_id, const char *buf, size_t siz
 	drop_privileges_of(file->inode, fuse_req_ctx(req));
 	/* O_APPEND may have been set or cleared since open: the request has what holds now. */
 	len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
-	if (reconcile_may_help(mount, len))
+	if (reconcile_or_wait(mount, len))
 		len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
 	if (len > 0)
 		touch_modified(file->inode);
@@ -318,7 +383,7 @@ void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset,
 		reconcile_inode(mount, file->inode);
 		err = file_fallocate(mount, file->inode, mode, offset, length);
 	}
-	if (reconcile_may_help(mount, err))
+	if (reconcile_or_wait(mount, err))
 		err = file_fallocate(mount, file->inode, mode, offset, length);
 	if (!err)
 		touch_modified(file->inode);

@@ -17,6 +17,18 @@
 #include "fs/stats.h"
 #include "hugefuse_protocol.h"
 
+/* What was written to copies of the file's pages comes to the pages, and the copies go. */
+static int ioctl_map(struct mount *mount, struct open_file *file, fuse_ino_t node_id,
+		     const struct fuse_ctx *caller, struct hugefuse_ioc_map *map)
+{
+	int r = control_request_map(mount->control, file->inode, file->flags, file->cached,
+				    caller->pid, caller->uid, map);
+
+	if (r == 0 && file->cached)
+		fuse_lowlevel_notify_inval_inode(mount->session, node_id, 0, 0);
+	return r;
+}
+
 static int ioctl_reserve(struct mount *mount, struct open_file *file,
 			 struct hugefuse_ioc_reserve *reserve)
 {
@@ -28,7 +40,7 @@ static int ioctl_reserve(struct mount *mount, struct open_file *file,
 	    reserve->length > INT64_MAX - reserve->offset)
 		return -EINVAL;
 	nr_reserved = file_reserve(mount, file->inode, reserve->offset, reserve->length);
-	if (reconcile_may_help(mount, nr_reserved))
+	if (reconcile_or_wait(mount, nr_reserved))
 		nr_reserved =
 			file_reserve(mount, file->inode, reserve->offset, reserve->length);
 	if (nr_reserved < 0)
@@ -62,6 +74,21 @@ static void ioctl_query(struct mount *mount, struct open_file *file,
 	};
 }
 
+/* What needs no open file: the same for files and directories. */
+static void ioctl_mount(fuse_req_t req, size_t out_size)
+{
+	struct mount *mount = request_mount(req);
+	struct hugefuse_ioc_mount reply = {
+		.page_size = mount->backing->page_size,
+		.backing = HUGEFUSE_BACKING_HUGETLB,
+	};
+
+	if (out_size < sizeof(reply))
+		fuse_reply_err(req, EINVAL);
+	else
+		fuse_reply_ioctl(req, 0, &reply, sizeof(reply));
+}
+
 static bool is_ours(unsigned int cmd)
 {
 	return cmd == HUGEFUSE_IOC_MAP || cmd == HUGEFUSE_IOC_RESERVE ||
@@ -82,6 +109,11 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 	struct open_file *file;
 	int err = 0;
 
+	if (cmd == HUGEFUSE_IOC_MOUNT && !stats_is_node(node_id) &&
+	    !(flags & (FUSE_IOCTL_COMPAT | FUSE_IOCTL_UNRESTRICTED))) {
+		ioctl_mount(req, out_size);
+		return;
+	}
 	if (!is_ours(cmd) || stats_is_node(node_id) ||
 	    (flags & (FUSE_IOCTL_DIR | FUSE_IOCTL_COMPAT | FUSE_IOCTL_UNRESTRICTED))) {
 		fuse_reply_err(req, ENOTTY);
@@ -98,8 +130,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 	if (_IOC_DIR(cmd) & _IOC_WRITE)
 		memcpy(&data, in_buf, in_size);
 	if (cmd == HUGEFUSE_IOC_MAP)
-		err = control_request_map(mount->control, file->inode, file->flags, caller->pid,
-					  caller->uid, &data.map);
+		err = ioctl_map(mount, file, node_id, caller, &data.map);
 	else if (cmd == HUGEFUSE_IOC_RESERVE)
 		err = ioctl_reserve(mount, file, &data.reserve);
 	else

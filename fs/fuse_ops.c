@@ -30,15 +30,14 @@ static void ops_init(void *userdata, struct fuse_conn_info *conn)
 	umask(0);
 	want(conn, FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
 			   FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_ASYNC_DIO |
-			   FUSE_CAP_CACHE_SYMLINKS);
+			   FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_IOCTL_DIR);
 	/*
 	 * HANDLE_KILLPRIV would leave to us what the kernel does with the caller's capabilities
 	 * at hand: take set-user-id bits away at chown and truncate. The rest is in
 	 * drop_privileges_of().
 	 */
-	conn->want &=
-		~(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_IOCTL_DIR |
-		  FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT);
+	conn->want &= ~(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV |
+			FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT);
 	conn->max_write = FUSE_TRANSFER_MAX;
 	fuse_device_want(conn, userdata);
 }

@@ -19,4 +19,5 @@ struct open_file {
 	struct inode *inode;
 	int flags;              /* of open(2) */
 	int32_t passthrough_id; /* 0: none */
+	bool cached;            /* opened with the page cache */
 };

@@ -55,8 +55,11 @@ struct inode {
 	 * reserves, for writing by what changes the size; faults do not take it.
 	 */
 	struct rwsem lock;
-	uint32_t nr_opens;                           /* lock */
-	_Atomic int32_t passthrough_id;              /* lock, but for a look; 0: none */
+	uint32_t nr_opens;              /* lock */
+	_Atomic uint32_t nr_cached;     /* lock, but for a look; opens of nr_opens */
+	_Atomic int32_t passthrough_id; /* lock, but for a look; 0: none */
+	_Atomic int64_t
+		ahead_end; /* lock; pages up to here are allocated for writes; 0: none */
 	_Atomic(struct page_space *) pages;          /* made on first use; NULL until then */
 	_Atomic(struct backing_file *) backing_file; /* set before pages */
 	_Atomic(struct stat *)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "fs/mount.h"
 #include "fs/rcu.h"
@@ -37,6 +38,9 @@ int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
 		st.st_blocks =
 			counts.instantiated * (mount->backing->page_size / STAT_BLOCK_SIZE);
 	}
+	/* Whoever maps it may write to it at any time: what the page cache has is not valid. */
+	if (inode->nr_cached > 0 && inode->nr_mappings > 0)
+		clock_gettime(CLOCK_REALTIME, &st.st_mtim);
 	*ret_stat = st;
 	return 0;
 }

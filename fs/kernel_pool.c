@@ -317,6 +317,44 @@ int kernel_pool_borrow(uint64_t page_size, int nr_nodes, int64_t pages, int64_t 
 	return r;
 }
 
+/* Each node's share of @pages that are to come or to go; what is lent can go. */
+static int64_t change_nodes(struct kernel_pool_loan *loan, int64_t pages)
+{
+	int64_t done = 0, share, got;
+
+	for (int node = 0; node < loan->nr_nodes; node++) {
+		share = (pages - done) / (loan->nr_nodes - node);
+		if (share < -loan->node_pages[node])
+			share = -loan->node_pages[node];
+		got = share ? add_to_node(loan->page_size, loan->nr_nodes, node, share) : 0;
+		if (share > 0 && got <= 0)
+			continue; /* a node without memory */
+		/* Pages that are in use go when they are free: they are surplus ones now. */
+		got = share < 0 ? share : got;
+		loan->node_pages[node] += got;
+		done += got;
+	}
+	return done;
+}
+
+int64_t kernel_pool_change(struct kernel_pool_loan *loan, int64_t pages, int64_t overcommit)
+{
+	int lock = lock_kernel_pool();
+	int64_t r;
+
+	if (lock < 0)
+		return lock;
+	if (overcommit < -loan->overcommit)
+		overcommit = -loan->overcommit;
+	r = add_overcommit(loan->page_size, overcommit);
+	if (r == 0) {
+		loan->overcommit += overcommit;
+		r = change_nodes(loan, pages);
+	}
+	close(lock);
+	return r;
+}
+
 int kernel_pool_save(const struct kernel_pool_loan *loan, int dir_fd, const char *name)
 {
 	FILE *file;

@@ -60,6 +60,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 	region_map_init(&mapping->added, mapping->space->lock);
 	inode_ref(inode);
 	inode->nr_mappings++;
+	mapping->counted = true;
 	inode->nr_relying += relies_on_file(mapping);
 	return 0;
 }
@@ -162,6 +163,13 @@ struct mapping *mapping_ref(struct mapping *mapping)
 	return mapping;
 }
 
+/* Nothing is mapped any more, though the mapping itself lives for a moment. */
+static void uncount(struct mapping *mapping)
+{
+	if (atomic_exchange(&mapping->counted, false))
+		mapping->inode->nr_mappings--;
+}
+
 void mapping_put(struct mapping *mapping)
 {
 	if (!mapping || --mapping->nr_refs > 0)
@@ -170,7 +178,7 @@ void mapping_put(struct mapping *mapping)
 		close(mapping->uffd[i]);
 	region_map_deinit(&mapping->added);
 	page_space_deinit(&mapping->own_space);
-	mapping->inode->nr_mappings--;
+	uncount(mapping);
 	mapping->inode->nr_relying -= relies_on_file(mapping);
 	inode_put(mapping->mount, mapping->inode, 1);
 	client_put(mapping->client);
@@ -204,8 +212,10 @@ static void segments_replace(struct mapping *mapping, struct segments *segments)
 
 	mutex_assert_held(&mapping->lock);
 	rcu_assign_pointer(mapping->segments, segments);
-	if (segments->nr == 0)
+	if (segments->nr == 0) {
 		mapping->dead = true;
+		uncount(mapping);
+	}
 	if (old)
 		call_rcu(&old->rcu, segments_free_rcu);
 }

@@ -72,6 +72,7 @@ struct mapping {
 	struct mutex lock;         /* LOCK_RANK_MAPPING */
 	struct segments *segments; /* rcu; replaced under lock */
 	_Atomic bool dead;         /* nothing is mapped any more */
+	_Atomic bool counted;      /* in the inode's nr_mappings */
 	_Atomic bool refused;      /* pages were taken out of the userfaultfd for want of one */
 	_Atomic uint64_t nr_refs;
 	_Atomic uint64_t nr_faults;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,6 +69,14 @@ static int resolve_sizes(const struct mount_options *options, const struct pool_
 		snprintf(error, error_size, "min_size is more than size");
 		return -EINVAL;
 	}
+	pages.data_max = pages.max;
+	if (options_size_is_set(&options->max_size))
+		pages.data_max =
+			option_pages(&options->max_size, options->pagesize, kernel->nr);
+	if (pages.data_max < pages.max) {
+		snprintf(error, error_size, "max_size is less than size");
+		return -EINVAL;
+	}
 	*ret_pages = pages;
 	return 0;
 }
@@ -85,7 +94,10 @@ static int mount_names(struct mount *mount, int64_t thp_pages, char *error, size
 		 options->gid,
 		 options->nr_inodes ? options->nr_inodes + mount_hidden_inodes(mount) : 0,
 		 thp_pages ? ",huge=within_size" : "");
-	fd = run_dir_mount(mount->run_dir, "names", "tmpfs", data, error, error_size);
+	/* What may be mapped to be executed is what the mount itself allows. */
+	fd = run_dir_mount(mount->run_dir, "names", "tmpfs",
+			   thp_pages && !options->noexec ? 0 : MS_NOEXEC, data, error,
+			   error_size);
 	if (fd < 0)
 		return fd;
 	mount->names_fd = fd;
@@ -96,13 +108,22 @@ static int mount_data(struct mount *mount, const struct mount_pages *pages, char
 		      size_t error_size)
 {
 	uint64_t page_size = mount->options->pagesize;
-	char data[160];
+	char data[160], size[40] = "";
 	int fd, r;
 
-	snprintf(data, sizeof(data),
-		 "pagesize=%" PRIu64 ",size=%" PRIu64 ",min_size=%" PRIu64 ",mode=0700",
-		 page_size, (uint64_t)pages->max * page_size, (uint64_t)pages->min * page_size);
-	fd = run_dir_mount(mount->run_dir, "data", "hugetlbfs", data, error, error_size);
+	/*
+	 * A hugetlbfs keeps its size= for life. Where the mount is to grow it has none: if it
+	 * had a larger one than there are pages, the kernel (6.18) would count a page as used
+	 * for each that it could not give, and never let go of min_size=.
+	 */
+	if (pages->data_max == pages->max)
+		snprintf(size, sizeof(size), ",size=%" PRIu64,
+			 (uint64_t)pages->max * page_size);
+	snprintf(data, sizeof(data), "pagesize=%" PRIu64 "%s,min_size=%" PRIu64 ",mode=0700",
+		 page_size, size, (uint64_t)pages->min * page_size);
+	/* What may be mapped to be executed is what the mount itself allows. */
+	fd = run_dir_mount(mount->run_dir, "data", "hugetlbfs",
+			   mount->options->noexec ? MS_NOEXEC : 0, data, error, error_size);
 	if (fd < 0)
 		return fd;
 	r = backing_hugetlb_new(fd, page_size, mount->nr_nodes, &mount->backing);
@@ -120,6 +141,9 @@ static int borrow_pages(struct mount *mount, const struct mount_pages *pages,
 	int r;
 
 	*error = '\0';
+	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
+	mount->data_max = pages->data_max;
+	mount->data_min = pages->min;
 	r = kernel_pool_borrow(mount->options->pagesize, mount->nr_nodes, pages->min,
 			       pages->max - pages->min, &mount->loan, ret_node_pages, error,
 			       error_size);
@@ -154,6 +178,7 @@ static int init_objects(struct mount *mount, const struct mount_pages *pages,
 			goto out_error;
 		mount->has_orphans = true;
 	}
+	memcpy(mount->node_pages, node_pages, sizeof(mount->node_pages));
 	fd = fcntl(mount->names_fd, F_DUPFD_CLOEXEC, 0);
 	r = fd < 0 ? -errno : inode_table_init(&mount->inodes, fd);
 	if (r < 0)
@@ -203,6 +228,7 @@ static int set_up_hugetlb(struct mount *mount, const struct pool_counts *kernel,
 
 static int set_up_thp(struct mount *mount, char *error, size_t error_size)
 {
+	int64_t node_pages[POOL_MAX_NODES] = {0};
 	struct mount_pages pages;
 	int r;
 
@@ -212,9 +238,11 @@ static int set_up_thp(struct mount *mount, char *error, size_t error_size)
 				   error_size);
 	if (r < 0)
 		return r;
+	node_pages[0] = pages.min;
+	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
 	r = mount_names(mount, pages.max, error, error_size);
 	if (r == 0)
-		r = init_objects(mount, &pages, &pages.min, error, error_size);
+		r = init_objects(mount, &pages, node_pages, error, error_size);
 	if (r == 0)
 		r = mount_thp_set_aside(mount, error, error_size);
 	return r;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@
 
 struct control;
 struct fault_service;
+struct fuse_session;
 
 struct mount {
 	const struct mount_options *options; /* set at init */
@@ -27,13 +29,20 @@ struct mount {
 	int names_fd;                        /* set at init; O_PATH of names/ */
 	int state_fd;                 /* set at init; state/, locked while the daemon lives */
 	struct kernel_pool_loan loan; /* set at init; what was added to the kernel's pool */
+	int64_t data_max, data_min;   /* set at init; pages, size= and min_size= of data/ */
+	struct mutex size_lock;       /* held while the pool's size changes */
+	int64_t node_pages[POOL_MAX_NODES]; /* set at init; of data_min, by node */
+	_Atomic(bool) is_resized;           /* the pool is the limit, not size= */
+	int64_t nr_extra;                   /* size_lock; pages taken from the kernel since */
+	int64_t nr_parked; /* size_lock; pages of data_min that are not to be had */
 	bool has_loan, has_core, has_inodes; /* how far setting up has come */
 	int nr_nodes;                        /* set at init; memory nodes of the machine */
 	bool is_thp;                         /* set at init; else hugetlb */
 	struct backing *backing;             /* set at init */
 	struct page_core core;
 	struct inode_table inodes;
-	bool has_passthrough; /* set at FUSE's init */
+	struct fuse_session *session; /* set by the daemon */
+	bool has_passthrough;         /* set at FUSE's init */
 	int passthrough_fd;
 	struct orphans orphans; /* of backing=thp */
 	bool has_orphans;
@@ -59,6 +68,17 @@ static inline uint64_t mount_hidden_inodes(const struct mount *mount)
 
 /* Pages may have been freed: set those aside that nobody has reserved. */
 void mount_pages_freed(struct mount *mount);
+/*
+ * What writing nr_hugepages and nr_overcommit_hugepages means in the kernel, for this mount's
+ * pool. From the first call on the pool is the mount's limit, not size= and min_size= any more.
+ * Returns what it has come to, which may be less: the kernel had no more memory, or max_size=
+ * is reached. -errno.
+ */
+int64_t mount_set_nr_pages(struct mount *mount, int64_t nr);
+int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit);
+/* Pages that were in use when the pool was made smaller, and have become free since, are not to
+ * be had any more. */
+void mount_settle_size(struct mount *mount);
 
 static inline int64_t mount_bytes_to_pages(const struct mount *mount, uint64_t bytes)
 {

@@ -16,6 +16,7 @@
 /* The sizes of a mount in pages of the backing. */
 struct mount_pages {
 	int64_t max, min;
+	int64_t data_max; /* hugetlb: what nr_hugepages may be raised to */
 };
 
 /* Whether files of a tmpfs can be mapped through a FUSE mount here (Linux 6.9). */

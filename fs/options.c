@@ -90,6 +90,11 @@ static int set_min_size(struct mount_options *options, const char *value)
 	return set_option_size(&options->min_size, value);
 }
 
+static int set_max_size(struct mount_options *options, const char *value)
+{
+	return set_option_size(&options->max_size, value);
+}
+
 static int set_nr_inodes(struct mount_options *options, const char *value)
 {
 	return memparse_bytes(value, &options->nr_inodes);
@@ -179,6 +184,19 @@ static int set_ahead(struct mount_options *options, const char *value)
 	return 0;
 }
 
+static int set_plain(struct mount_options *options, const char *value)
+{
+	if (strcmp(value, "auto") == 0)
+		options->plain = PLAIN_AUTO;
+	else if (strcmp(value, "deny") == 0)
+		options->plain = PLAIN_DENY;
+	else if (strcmp(value, "cached") == 0)
+		options->plain = PLAIN_CACHED;
+	else
+		return -EINVAL;
+	return 0;
+}
+
 static int set_on_exhausted(struct mount_options *options, const char *value)
 {
 	uint64_t seconds = WAIT_FOR_EVER;
@@ -228,6 +246,7 @@ enum option_group {
 	GROUP_PAGESIZE,
 	GROUP_SIZE,
 	GROUP_MIN_SIZE,
+	GROUP_MAX_SIZE,
 	GROUP_NR_INODES,
 	GROUP_UID,
 	GROUP_GID,
@@ -237,6 +256,7 @@ enum option_group {
 	GROUP_FAULT_THREADS,
 	GROUP_AHEAD,
 	GROUP_ON_EXHAUSTED,
+	GROUP_PLAIN,
 	GROUP_LOCKSTAT,
 	GROUP_FSNAME,
 	GROUP_ALLOW_OTHER,
@@ -294,6 +314,8 @@ static const struct option_spec option_table[] = {
 	VALUE("size", GROUP_SIZE, set_size, SIZE_SYNTAX ", or 0% to 100% of the pool"),
 	VALUE("min_size", GROUP_MIN_SIZE, set_min_size,
 	      SIZE_SYNTAX ", or 0% to 100% of the pool"),
+	VALUE("max_size", GROUP_MAX_SIZE, set_max_size,
+	      SIZE_SYNTAX ", or 0% to 100% of the pool"),
 	VALUE("nr_inodes", GROUP_NR_INODES, set_nr_inodes,
 	      "a number, K, M or G as for size; 0: no limit"),
 	VALUE("uid", GROUP_UID, set_uid, "a number from 0 to 4294967294"),
@@ -307,6 +329,7 @@ static const struct option_spec option_table[] = {
 	VALUE("ahead", GROUP_AHEAD, set_ahead, "off, on (32M), or " SIZE_SYNTAX),
 	VALUE("on_exhausted", GROUP_ON_EXHAUSTED, set_on_exhausted,
 	      "sigbus, wait, or wait=SECONDS with 1 to 4294967295 seconds"),
+	VALUE("plain", GROUP_PLAIN, set_plain, "auto, deny or cached"),
 	VALUE("fsname", GROUP_FSNAME, set_fsname, "a name"),
 	VALUE("source", GROUP_FSNAME, set_fsname, "a name"),
 	FLAG("lockstat", GROUP_LOCKSTAT, lockstat, true),

@@ -25,6 +25,13 @@ enum backing_kind {
 	BACKING_THP,
 };
 
+/* What mmap(2) of a shared mapping does, where the file cannot be mapped through FUSE. */
+enum plain_mmap {
+	PLAIN_AUTO, /* deny with hugetlb, cached with thp */
+	PLAIN_DENY,
+	PLAIN_CACHED,
+};
+
 enum on_exhausted {
 	ON_EXHAUSTED_SIGBUS,
 	ON_EXHAUSTED_WAIT,
@@ -35,8 +42,9 @@ struct mount_options {
 	uint64_t pagesize;       /* bytes; 2M by default */
 	struct option_size size; /* the most that files may use */
 	struct option_size min_size;
-	uint64_t nr_inodes; /* 0: no limit */
-	uid_t uid;          /* of the root directory; the caller's by default */
+	struct option_size max_size; /* what the pool may be raised to; size= by default */
+	uint64_t nr_inodes;          /* 0: no limit */
+	uid_t uid;                   /* of the root directory; the caller's by default */
 	gid_t gid;
 	mode_t mode; /* 0755 by default as hugetlbfs has it */
 
@@ -46,6 +54,7 @@ struct mount_options {
 	uint64_t ahead_bytes;    /* largest window of ahead=; 0: off */
 	enum on_exhausted on_exhausted;
 	uint64_t wait_seconds; /* on_exhausted=wait[=seconds]; UINT64_MAX: no limit */
+	enum plain_mmap plain;
 	bool lockstat;
 
 	/* The generic ones of mount(8). */

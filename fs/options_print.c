@@ -22,6 +22,7 @@ void options_init(struct mount_options *options)
 		.pagesize = UINT64_C(2) << 20,
 		.size.bytes = OPTIONS_SIZE_UNSET,
 		.min_size.bytes = OPTIONS_SIZE_UNSET,
+		.max_size.bytes = OPTIONS_SIZE_UNSET,
 		.uid = geteuid(),
 		.gid = getegid(),
 		.mode = 0755,
@@ -121,6 +122,10 @@ static void print_faults(struct printer *printer, const struct mount_options *op
 		print(printer, ",on_exhausted=wait");
 	else
 		print(printer, ",on_exhausted=wait=%" PRIu64, options->wait_seconds);
+	print(printer, ",plain=%s",
+	      options->plain == PLAIN_CACHED ? "cached"
+	      : options->plain == PLAIN_DENY ? "deny"
+					     : "auto");
 	print(printer, ",%s", options->lockstat ? "lockstat" : "nolockstat");
 }
 
@@ -136,6 +141,7 @@ int options_print(const struct mount_options *options, char *buf, size_t buf_siz
 	print_bytes(&printer, "pagesize", options->pagesize);
 	print_size(&printer, "size", &options->size);
 	print_size(&printer, "min_size", &options->min_size);
+	print_size(&printer, "max_size", &options->max_size);
 	print_bytes(&printer, "nr_inodes", options->nr_inodes);
 	print(&printer, ",uid=%" PRIu32 ",gid=%" PRIu32 ",mode=%o", options->uid, options->gid,
 	      options->mode);

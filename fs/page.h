@@ -156,3 +156,10 @@ int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to);
 int64_t page_next_instantiated(struct page_space *space, int64_t from, int64_t to);
 int64_t page_next_hole(struct page_space *space, int64_t from);
 bool page_is_instantiated(struct page_space *space, int64_t idx);
+
+struct page_range {
+	int64_t from, to;
+	int node; /* -1: reserved, not instantiated */
+};
+/* All ranges in order, at one instant, malloc()ed. Returns their number or -ENOMEM. */
+int64_t page_space_ranges(struct page_space *space, struct page_range **ret_ranges);

@@ -2,6 +2,9 @@
 /* Questions to the maps of a page space. Nothing is changed here. */
 #include "fs/page_maps.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 /* The node that page @idx is instantiated on, or -1. */
 int page_inst_node_locked(const struct page_space *space, int64_t idx)
 {
@@ -160,4 +163,61 @@ int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to)
 	found = page_next_reserved_locked(space, from, to, &region);
 	rwsem_read_unlock(space->lock);
 	return found ? region.from : -1;
+}
+
+/* The range that begins at @from, or the first one behind it. */
+static bool next_range_locked(const struct page_space *space, int64_t from,
+			      struct page_range *ret_range)
+{
+	struct page_range range = {.from = REGION_END, .to = REGION_END, .node = -1};
+	struct region region;
+
+	if (page_next_reserved_locked(space, from, REGION_END, &region)) {
+		range.from = region.from;
+		range.to = region.to;
+	}
+	for (int node = 0; node < space->nr_nodes; node++) {
+		if (!region_map_next_locked(&space->inst[node], from, &region))
+			continue;
+		if (region.from < from)
+			region.from = from;
+		if (region.from < range.from)
+			range = (struct page_range){region.from, region.to, node};
+	}
+	*ret_range = range;
+	return range.from < REGION_END;
+}
+
+/* As many as there is room for. Returns how many there are. */
+static int64_t ranges_locked(const struct page_space *space, struct page_range *ranges,
+			     int64_t room)
+{
+	struct page_range range = {0};
+	int64_t nr = 0;
+
+	while (next_range_locked(space, range.to, &range)) {
+		if (nr < room)
+			ranges[nr] = range;
+		nr++;
+	}
+	return nr;
+}
+
+int64_t page_space_ranges(struct page_space *space, struct page_range **ret_ranges)
+{
+	struct page_range *ranges = NULL;
+	int64_t nr = 0, room;
+
+	do {
+		room = nr + nr / 4 + 1;
+		free(ranges);
+		ranges = malloc((size_t)room * sizeof(*ranges));
+		if (!ranges)
+			return -ENOMEM;
+		rwsem_read_lock(space->lock);
+		nr = ranges_locked(space, ranges, room);
+		rwsem_read_unlock(space->lock);
+	} while (nr > room);
+	*ret_ranges = ranges;
+	return nr;
 }

@@ -218,6 +218,82 @@ int pool_resize(struct pool *pool, int node, int64_t nr)
 	return r;
 }
 
+/* Make @nr pages surplus or, negative, others of surplus pages, as many as there are. Returns
+ * how many. Follows adjust_pool_surplus(). */
+static int64_t adjust_surplus_locked(struct pool *pool, int64_t nr)
+{
+	int64_t done = 0, here, room;
+
+	mutex_assert_held(&pool->lock);
+	for (int node = 0; node < pool->counts.nr_nodes; node++) {
+		const struct pool_node *counts = &pool->counts.node[node];
+
+		room = nr > 0 ? counts->nr - counts->surplus : counts->surplus;
+		here = min_pages(room, (nr > 0 ? nr : -nr) - done);
+		change_node_locked(pool, node,
+				   (struct pool_node){.surplus = nr > 0 ? here : -here});
+		done += here;
+	}
+	return done;
+}
+
+/* Let at most @nr free pages leave. Follows remove_pool_hugetlb_folio(). */
+static int64_t drop_free_pages_locked(struct pool *pool, int64_t nr, int64_t *ret_left)
+{
+	int nr_nodes = pool->counts.nr_nodes;
+	int64_t room[POOL_MAX_NODES] = {0}, total = 0;
+
+	mutex_assert_held(&pool->lock);
+	for (int node = 0; node < nr_nodes; node++) {
+		const struct pool_node *here = &pool->counts.node[node];
+
+		/* the kernel may let a surplus page leave and call another one so instead */
+		room[node] = min_pages(here->free, here->nr - here->surplus);
+		total += room[node];
+	}
+	nr = min_pages(nr, total);
+	pool->next_node_to_free =
+		deal_pages(nr_nodes, pool->next_node_to_free, nr, room, ret_left);
+	for (int node = 0; node < nr_nodes; node++)
+		change_node_locked(pool, node,
+				   (struct pool_node){-ret_left[node], -ret_left[node], 0});
+	return nr;
+}
+
+int64_t pool_set_nr(struct pool *pool, int64_t nr, int64_t *ret_left)
+{
+	const struct pool_counts *counts = &pool->counts;
+	int64_t persistent, missing = 0, spare;
+
+	assert(nr >= 0);
+	memset(ret_left, 0, sizeof(*ret_left) * (size_t)counts->nr_nodes);
+
+	mutex_lock(&pool->lock);
+	persistent = counts->nr - counts->surplus;
+	if (nr > persistent) {
+		persistent += adjust_surplus_locked(pool, persistent - nr);
+		missing = nr - persistent;
+	} else if (nr < persistent) {
+		spare = min_pages(persistent - nr, available_pages_locked(pool));
+		persistent -= drop_free_pages_locked(pool, spare, ret_left);
+		adjust_surplus_locked(pool, persistent - nr);
+	}
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+	return missing;
+}
+
+void pool_set_overcommit(struct pool *pool, int64_t overcommit)
+{
+	assert(overcommit >= 0);
+
+	mutex_lock(&pool->lock);
+	pool->counts.overcommit = overcommit;
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+	waitqueue_wake_all(&pool->freed);
+}
+
 int pool_reserve(struct pool *pool, int64_t nr)
 {
 	int64_t nr_missing;

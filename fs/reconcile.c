@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/clock.h"
 #include "fs/control.h"
 #include "fs/file_sized.h"
 
@@ -16,6 +17,8 @@
  * Holes are looked at in turns, this many at a time: a file is as long as its user likes.
  */
 #define PROBES_MAX 8192
+
+#define FREEING_NS 100000000ULL
 
 /* Pages that are counted, and have gone. */
 static void find_gone(struct page_space *space, int64_t from, int64_t to, bool keep_reserved)
@@ -150,6 +153,39 @@ void reconcile_mount(struct mount *mount)
 	inode_for_each(mount, visit_inode, &probes);
 	probes = PROBES_MAX;
 	control_for_each_mapping(mount->control, visit_mapping, &probes);
+}
+
+/* A file without a name, held by nothing but descriptors that may be closed already. */
+static int visit_closed(struct mount *mount, struct inode *inode, void *data)
+{
+	struct page_space_counts counts;
+	struct page_space *pages = inode->pages;
+	struct stat st;
+
+	if (!pages || inode->nr_mappings > 0 || fstat(inode->fd, &st) < 0 || st.st_nlink > 0)
+		return 0;
+	page_space_read(pages, &counts);
+	return counts.resv > 0 || counts.instantiated > 0;
+}
+
+static bool is_freeing(struct mount *mount)
+{
+	return control_has_exited_client(mount->control) ||
+	       inode_for_each(mount, visit_closed, NULL) > 0;
+}
+
+bool reconcile_or_wait(struct mount *mount, int64_t error)
+{
+	uint64_t now = clock_now_ns(), until = now + FREEING_NS;
+	uint32_t count = waitqueue_read(&mount->core.pool.freed);
+
+	if (!reconcile_may_help(mount, error))
+		return false;
+	for (; now < until && is_freeing(mount); now = clock_now_ns()) {
+		waitqueue_wait(&mount->core.pool.freed, count, until - now);
+		count = waitqueue_read(&mount->core.pool.freed);
+	}
+	return true;
 }
 
 bool reconcile_may_help(struct mount *mount, int64_t error)

@@ -15,5 +15,11 @@ void reconcile_inode(struct mount *mount, struct inode *inode);
  * return true, as it may succeed now.
  */
 bool reconcile_may_help(struct mount *mount, int64_t error);
+/*
+ * The same, and wait, at most a tenth of a second, for pages that are about to be freed: of
+ * processes that have exited, and of files without a name that were closed, of which the kernel
+ * tells in its own time. Not for faults, which must not wait for others.
+ */
+bool reconcile_or_wait(struct mount *mount, int64_t error);
 /* All files and mappings. Blocks for as long as that takes. */
 void reconcile_mount(struct mount *mount);

@@ -140,15 +140,15 @@ int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, ch
 	return r;
 }
 
-int run_dir_mount(const char *path, const char *name, const char *type, const char *data,
-		  char *error, size_t error_size)
+int run_dir_mount(const char *path, const char *name, const char *type, unsigned long flags,
+		  const char *data, char *error, size_t error_size)
 {
 	char target[PATH_MAX];
 	int fd, r;
 
 	snprintf(target, sizeof(target), "%.*s/%s", PATH_MAX - 8, path, name);
 	if (mkdir(target, 0700) < 0 ||
-	    mount("hugefuse", target, type, MS_NOSUID | MS_NODEV | MS_NOEXEC, data) < 0)
+	    mount("hugefuse", target, type, MS_NOSUID | MS_NODEV | flags, data) < 0)
 		goto out_error;
 	fd = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)

@@ -23,11 +23,12 @@ int run_dir_path(const char *mountpoint, char *ret_path);
 int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, char *error,
 		   size_t error_size);
 /*
- * Mount a filesystem of @type with options @data on the directory @name of @path, which is
- * made. Returns a descriptor of its root, or -errno with one line in @error.
+ * Mount a filesystem of @type with options @data, and @flags besides nosuid and nodev, on the
+ * directory @name of @path, which is made. Returns a descriptor of its root, or -errno with one
+ * line in @error.
  */
-int run_dir_mount(const char *path, const char *name, const char *type, const char *data,
-		  char *error, size_t error_size);
+int run_dir_mount(const char *path, const char *name, const char *type, unsigned long flags,
+		  const char *data, char *error, size_t error_size);
 /* Write down the socket at @socket_path, which run_dir_remove() removes if it is still there.
  */
 int run_dir_note_socket(int state_fd, const char *socket_path);

@@ -7,6 +7,7 @@
  */
 #include "fs/stats.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -37,7 +38,20 @@ enum stats_kind {
 	KIND_FAULT_STAT,
 	KIND_FILES,
 	KIND_MAPS,
+	KIND_REGIONS,
 	KIND_OPTIONS,
+	KIND_KERNEL,
+	KIND_KERNEL_MEMINFO,
+	KIND_KERNEL_NR,
+	KIND_KERNEL_NR_MEMPOLICY,
+	KIND_KERNEL_OVERCOMMIT,
+	KIND_KERNEL_POOL, /* from here to KIND_KERNEL_POOL_SURPLUS: as the kernel's sysfs */
+	KIND_KERNEL_POOL_NR,
+	KIND_KERNEL_POOL_NR_MEMPOLICY,
+	KIND_KERNEL_POOL_OVERCOMMIT,
+	KIND_KERNEL_POOL_FREE,
+	KIND_KERNEL_POOL_RESV,
+	KIND_KERNEL_POOL_SURPLUS,
 	NR_KINDS,
 };
 
@@ -53,6 +67,8 @@ struct stats_entry_type {
 	int (*text)(struct mount *mount,
 		    FILE *out);            /* NULL: a number of the pool's, or a directory */
 	int (*clear)(struct mount *mount); /* what writing 0 does */
+	/* what writing a number does */
+	int64_t (*set)(struct mount *mount, int64_t value);
 };
 
 static int clear_lock_stat(struct mount *mount)
@@ -81,7 +97,31 @@ static const struct stats_entry_type entry_types[NR_KINDS] = {
 			     stats_clear_fault_stat},
 	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0400, stats_text_files},
 	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0400, stats_text_maps},
+	[KIND_REGIONS] = {KIND_ROOT, "regions", S_IFREG | 0400, stats_text_regions},
 	[KIND_OPTIONS] = {KIND_ROOT, "options", S_IFREG | 0444, stats_text_options},
+	[KIND_KERNEL] = {KIND_ROOT, "kernel", S_IFDIR | 0555},
+	[KIND_KERNEL_MEMINFO] = {KIND_KERNEL, "meminfo", S_IFREG | 0444, stats_text_meminfo},
+	[KIND_KERNEL_NR] = {KIND_KERNEL, "nr_hugepages", S_IFREG | 0644, stats_text_persistent,
+			    NULL, mount_set_nr_pages},
+	[KIND_KERNEL_NR_MEMPOLICY] = {KIND_KERNEL, "nr_hugepages_mempolicy", S_IFREG | 0644,
+				      stats_text_persistent, NULL, mount_set_nr_pages},
+	[KIND_KERNEL_OVERCOMMIT] = {KIND_KERNEL, "nr_overcommit_hugepages", S_IFREG | 0644,
+				    stats_text_overcommit, NULL, mount_set_overcommit},
+	[KIND_KERNEL_POOL] = {KIND_KERNEL, NULL, S_IFDIR | 0555},
+	[KIND_KERNEL_POOL_NR] = {KIND_KERNEL_POOL, "nr_hugepages", S_IFREG | 0644,
+				 stats_text_nr, NULL, mount_set_nr_pages},
+	[KIND_KERNEL_POOL_NR_MEMPOLICY] = {KIND_KERNEL_POOL, "nr_hugepages_mempolicy",
+					   S_IFREG | 0644, stats_text_nr, NULL,
+					   mount_set_nr_pages},
+	[KIND_KERNEL_POOL_OVERCOMMIT] = {KIND_KERNEL_POOL, "nr_overcommit_hugepages",
+					 S_IFREG | 0644, stats_text_overcommit, NULL,
+					 mount_set_overcommit},
+	[KIND_KERNEL_POOL_FREE] = {KIND_KERNEL_POOL, "free_hugepages", S_IFREG | 0444,
+				   stats_text_free},
+	[KIND_KERNEL_POOL_RESV] = {KIND_KERNEL_POOL, "resv_hugepages", S_IFREG | 0444,
+				   stats_text_resv},
+	[KIND_KERNEL_POOL_SURPLUS] = {KIND_KERNEL_POOL, "surplus_hugepages", S_IFREG | 0444,
+				      stats_text_surplus},
 };
 
 static uint64_t encode_node(struct stats_node node)
@@ -295,14 +335,37 @@ static bool is_zero(const char *text, size_t len)
 	return len >= 1 && text[0] == '0' && (len == 1 || (len == 2 && text[1] == '\n'));
 }
 
+/* As kstrtoul() takes it: a decimal number, with or without an end of line. */
+static int parse_number(const char *text, size_t len, int64_t *ret_value)
+{
+	char copy[24], *end;
+
+	if (len == 0 || len >= sizeof(copy) || !isdigit((unsigned char)*text))
+		return -EINVAL;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	errno = 0;
+	*ret_value = strtoll(copy, &end, 10);
+	if (*end == '\n')
+		end++;
+	return errno || *end ? -EINVAL : 0;
+}
+
 ssize_t stats_write(struct mount *mount, uint64_t node_id, const char *text, size_t len)
 {
 	struct stats_node node;
+	int64_t value;
 	int err;
 
 	err = decode_node(mount, node_id, &node);
 	if (err)
 		return err;
+	if (entry_types[node.kind].set) {
+		err = parse_number(text, len, &value);
+		if (!err)
+			value = entry_types[node.kind].set(mount, value);
+		return err ? err : (value < 0 ? value : (ssize_t)len);
+	}
 	if (!entry_types[node.kind].clear)
 		return -EACCES;
 	if (!is_zero(text, len))

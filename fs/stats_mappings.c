@@ -9,6 +9,7 @@
 #include "fs/client.h"
 #include "fs/control.h"
 #include "fs/fault_service.h"
+#include "fs/fuse_device.h"
 #include "fs/mapping.h"
 #include "fs/reconcile.h"
 #include "fs/stats.h"
@@ -95,6 +96,8 @@ void stats_settle(struct mount *mount)
 {
 	/* If a thread takes longer than that, its faults are still in flight, and counted as
 	 * such. */
+	fuse_device_settle(SETTLE_NS);
 	fault_service_drain(mount->fault_service, SETTLE_NS);
 	reconcile_mount(mount);
+	mount_settle_size(mount);
 }

@@ -20,3 +20,14 @@ int stats_text_options(struct mount *mount, FILE *out);
  * are unlinked and still used. Strings with octal escapes as in /proc/mounts.
  */
 int stats_text_files(struct mount *mount, FILE *out);
+/* A line for each range of pages that is reserved or instantiated, in files and private
+ * mappings. */
+int stats_text_regions(struct mount *mount, FILE *out);
+/* The files of .hugefuse/kernel. */
+int stats_text_meminfo(struct mount *mount, FILE *out);
+int stats_text_persistent(struct mount *mount, FILE *out);
+int stats_text_nr(struct mount *mount, FILE *out);
+int stats_text_overcommit(struct mount *mount, FILE *out);
+int stats_text_free(struct mount *mount, FILE *out);
+int stats_text_resv(struct mount *mount, FILE *out);
+int stats_text_surplus(struct mount *mount, FILE *out);

@@ -107,6 +107,16 @@ void subpool_deinit(struct subpool *subpool)
 	mutex_deinit(&subpool->lock);
 }
 
+void subpool_drop_limits(struct subpool *subpool)
+{
+	mutex_lock(&subpool->lock);
+	pool_unreserve(subpool->pool, subpool->counts.resv);
+	subpool->counts.max = SUBPOOL_NO_LIMIT;
+	subpool->counts.min = subpool->counts.resv = 0;
+	subpool_check_locked(subpool);
+	mutex_unlock(&subpool->lock);
+}
+
 int64_t subpool_get_pages(struct subpool *subpool, int64_t nr)
 {
 	int64_t r;

@@ -33,6 +33,12 @@ int subpool_init(struct subpool *subpool, struct pool *pool, int64_t max, int64_
 void subpool_deinit(struct subpool *subpool);
 
 /*
+ * From now on there is no limit but the pool's, and nothing set aside beforehand: what of min
+ * is not used goes back to the pool.
+ */
+void subpool_drop_limits(struct subpool *subpool);
+
+/*
  * Charge @nr pages to the subpool. Returns how many of them have to be reserved in the pool
  * (what min_size does not cover), or -ENOMEM at the limit with nothing changed. Follows
  * hugepage_subpool_get_pages().

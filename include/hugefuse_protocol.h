@@ -60,9 +60,22 @@ struct hugefuse_ioc_query {
 };
 _Static_assert(sizeof(struct hugefuse_ioc_query) == 96, "ABI");
 
+/* What a mount's pages are. */
+#define HUGEFUSE_BACKING_HUGETLB 0
+#define HUGEFUSE_BACKING_THP     1 /* mmap(2) goes to the pages by itself */
+
+/* Of the mount, also on a directory. Costs no more than the call: nothing is counted. */
+struct hugefuse_ioc_mount {
+	uint64_t page_size; /* bytes */
+	uint32_t backing;   /* HUGEFUSE_BACKING_* */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct hugefuse_ioc_mount) == 16, "ABI");
+
 #define HUGEFUSE_IOC_MAP     _IOWR('H', 0x70, struct hugefuse_ioc_map)
 #define HUGEFUSE_IOC_RESERVE _IOWR('H', 0x71, struct hugefuse_ioc_reserve)
 #define HUGEFUSE_IOC_QUERY   _IOR('H', 0x72, struct hugefuse_ioc_query)
+#define HUGEFUSE_IOC_MOUNT   _IOR('H', 0x73, struct hugefuse_ioc_mount)
 
 enum hugefuse_msg_type {
 	HUGEFUSE_MSG_ATTACH = 1, /* token -> mapping id, descriptor */

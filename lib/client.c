@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -17,11 +18,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "connection.h"
 #include "fault_fd.h"
+#include "fork.h"
 #include "hugefuse.h"
 #include "hugefuse_protocol.h"
 #include "region.h"
+#include "system.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -33,11 +37,39 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-#define FORK_TIMEOUT_MS 1000
 #define POPULATE_SLICE \
 	(256UL << 20) /* bytes, at least a page; the lock is given up in between */
 
-static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+/*
+ * Signals are blocked and cancellation is off while it is held: a handler that maps or unmaps
+ * would wait for itself.
+ */
+static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER;
+static sigset_t mask_before;    /* library_mutex */
+static int cancel_state_before; /* library_mutex */
+
+void lock_library(void)
+{
+	sigset_t all, mask;
+	int cancel_state;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_mutex_lock(&library_mutex);
+	mask_before = mask;
+	cancel_state_before = cancel_state;
+}
+
+void unlock_library(void)
+{
+	sigset_t mask = mask_before;
+	int cancel_state = cancel_state_before;
+
+	pthread_mutex_unlock(&library_mutex);
+	pthread_setcancelstate(cancel_state, NULL);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
 
 static size_t round_up(size_t length, size_t page_size)
 {
@@ -45,7 +77,7 @@ static size_t round_up(size_t length, size_t page_size)
 }
 
 /* Cover @region with userfaultfds and hand them over. */
-static int register_region(struct region *region)
+int register_region(struct region *region)
 {
 	struct hugefuse_msg msg = {
 		.type = HUGEFUSE_MSG_REGISTER,
@@ -63,7 +95,7 @@ static int register_region(struct region *region)
 }
 
 /* Tell the daemon that a part of a mapping has gone. If it has gone itself, it knows. */
-static void tell_unmapped(const struct region *part, void *data)
+void tell_unmapped(const struct region *part, void *data)
 {
 	struct hugefuse_msg msg = {
 		.type = HUGEFUSE_MSG_UNMAP,
@@ -76,129 +108,22 @@ static void tell_unmapped(const struct region *part, void *data)
 		connection_call(part->connection, &msg, NULL, 0, NULL, NULL);
 }
 
-static bool in_child_to_register(const struct region *region)
-{
-	/* MADV_DONTFORK: it is not there. This changes nothing, and fails where nothing is
-	 * mapped. */
-	return madvise(region->addr, region->length, MADV_NORMAL) == 0;
-}
-
-/* A region of the parent's becomes one of this child's own. */
-static int attach_forked(struct region *region)
-{
-	struct hugefuse_msg msg = {
-		.type = HUGEFUSE_MSG_FORK,
-		.mapping = region->mapping,
-		.key = {region->key[0], region->key[1]},
-		.length = region->length,
-		.offset = region->offset,
-	};
-	struct hugefuse_reply reply;
-	int r;
-
-	r = connection_open(region->connection);
-	if (r == 0)
-		r = connection_call(region->connection, &msg, NULL, 0, &reply, NULL);
-	if (r < 0)
-		return r;
-	region->mapping = reply.mapping;
-	region->key[0] = reply.key[0];
-	region->key[1] = reply.key[1];
-	region->first_offset = region->offset;
-	return register_region(region);
-}
-
-/* Forget the pages of [addr, addr + length) that are not mapped any more. */
-static void forget_unmapped(char *addr, size_t length, size_t page_size)
-{
-	for (size_t done = 0; done < length; done += page_size) {
-		if (madvise(addr + done, page_size, MADV_NORMAL) < 0 &&
-		    region_prepare_cut() == 0)
-			region_cut(addr + done, page_size, tell_unmapped, NULL);
-	}
-}
-
-/*
- * The parent goes on when the child has attached: if it unmapped or exited before, the daemon
- * would not know the child's mappings any more. The child's end of the pipe closes when it is
- * done, or has died.
- */
-static int fork_pipe[2] = {-1, -1}; /* library_lock */
-
-/*
- * Where the program has called munmap(2) itself we were not told: a region with a hole could
- * not be registered in the child as a whole.
- */
-static void before_fork(void)
-{
-	struct region *region, *next;
-
-	pthread_mutex_lock(&library_lock);
-	for (region = regions; region; region = next) {
-		next = region->next;
-		if (madvise(region->addr, region->length, MADV_NORMAL) < 0)
-			forget_unmapped(region->addr, region->length, region->page_size);
-	}
-	if (regions && pipe2(fork_pipe, O_CLOEXEC) < 0)
-		fork_pipe[0] = fork_pipe[1] = -1;
-}
-
-static void close_fork_pipe(void)
-{
-	for (int i = 0; i < 2; i++) {
-		if (fork_pipe[i] >= 0)
-			close(fork_pipe[i]);
-		fork_pipe[i] = -1;
-	}
-}
-
-static void after_fork_in_parent(void)
-{
-	struct pollfd child = {.fd = fork_pipe[0], .events = POLLIN};
-	int saved_errno = errno;
-
-	if (fork_pipe[0] >= 0) {
-		close(fork_pipe[1]);
-		fork_pipe[1] = -1;
-		while (poll(&child, 1, FORK_TIMEOUT_MS) < 0 && errno == EINTR)
-			;
-		close_fork_pipe();
-	}
-	errno = saved_errno;
-	pthread_mutex_unlock(&library_lock);
-}
-
-static void after_fork_in_child(void)
-{
-	int saved_errno = errno;
-
-	connection_forget_all();
-	for (struct region *region = regions; region; region = region->next) {
-		/* Without the daemon the kernel serves this child's faults. */
-		if (region->mapping &&
-		    (!in_child_to_register(region) || attach_forked(region) < 0))
-			region->mapping = 0;
-	}
-	close_fork_pipe();
-	errno = saved_errno;
-	pthread_mutex_unlock(&library_lock);
-}
-
-static void install_fork_handlers(void)
-{
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
-
-static int check_arguments(size_t length, int flags, off_t offset)
+static int check_flags(int flags)
 {
 	const int known = MAP_TYPE | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_NORESERVE |
 			  MAP_POPULATE | MAP_LOCKED | MAP_NONBLOCK | MAP_HUGETLB | MAP_STACK |
 			  MAP_EXECUTABLE | MAP_DENYWRITE;
+
+	return flags & ~known ? -EINVAL : 0;
+}
+
+static int check_arguments(size_t length, int flags, off_t offset)
+{
 	int type = flags & MAP_TYPE;
 
 	if (type != MAP_SHARED && type != MAP_PRIVATE && type != MAP_SHARED_VALIDATE)
 		return -EINVAL;
-	if (flags & ~known || length == 0 || offset < 0)
+	if (length == 0 || offset < 0)
 		return -EINVAL;
 	return 0;
 }
@@ -251,13 +176,13 @@ static int map_descriptor(void *addr, int prot, int flags, int fd, struct region
 		return r;
 	/* Mapping for writing would make the pages' file longer than the daemon has it: it has
 	 * made it so where that is right, and the file may have been truncated since. */
-	region->addr = mmap(addr, region->length, prot & ~PROT_WRITE, flags & ~by_the_daemon,
-			    fd, (off_t)region->offset);
+	region->addr = system_mmap(addr, region->length, prot & ~PROT_WRITE,
+				   flags & ~by_the_daemon, fd, (off_t)region->offset);
 	if (region->addr == MAP_FAILED)
 		return -errno;
 	if (prot & PROT_WRITE && mprotect(region->addr, region->length, prot) < 0) {
 		r = -errno;
-		munmap(region->addr, region->length);
+		system_munmap(region->addr, region->length);
 		return r;
 	}
 	/* MAP_FIXED has replaced what was there. */
@@ -284,7 +209,7 @@ static int map_locked(void *addr, int prot, int flags, const struct hugefuse_ioc
 	if (r == 0)
 		r = region_add(region);
 	if (r < 0) {
-		munmap(region->addr, region->length);
+		system_munmap(region->addr, region->length);
 		tell_unmapped(region, NULL);
 	}
 	return r;
@@ -301,9 +226,9 @@ static void populate(const struct region *region, int prot, int flags)
 		part = region->length - done < slice ? region->length - done : slice;
 		msg.address = (uintptr_t)region->addr + done;
 		msg.length = part;
-		pthread_mutex_lock(&library_lock);
+		lock_library();
 		connection_call(region->connection, &msg, NULL, 0, NULL, NULL);
-		pthread_mutex_unlock(&library_lock);
+		unlock_library();
 	}
 	/* As with mmap(2), it is no error if that does not work. */
 	madvise(region->addr, region->length,
@@ -316,20 +241,20 @@ static void populate(const struct region *region, int prot, int flags)
  */
 static int claim_address(char *addr, size_t length, int *flags, int fd, size_t *ret_claimed)
 {
-	struct hugefuse_info info;
+	struct hugefuse_ioc_mount mount;
 
 	if (!(*flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)))
 		return 0;
-	if (hugefuse_query(fd, &info) < 0)
+	if (ioctl(fd, HUGEFUSE_IOC_MOUNT, &mount) < 0)
 		return -errno;
-	if ((uintptr_t)addr % info.page_size != 0)
+	if ((uintptr_t)addr % mount.page_size != 0)
 		return -EINVAL;
 	if (!(*flags & MAP_FIXED_NOREPLACE))
 		return 0;
-	length = round_up(length, info.page_size);
-	if (mmap(addr, length, PROT_NONE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
-		 0) == MAP_FAILED)
+	length = round_up(length, mount.page_size);
+	if (system_mmap(addr, length, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+			0) == MAP_FAILED)
 		return -errno;
 	*flags = (*flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED;
 	*ret_claimed = length;
@@ -359,15 +284,22 @@ static int map_plainly(void *addr, int prot, int flags, int fd, struct region *r
 	return r;
 }
 
-EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+void client_install(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, fork_install_handlers);
+}
+
+int client_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset,
+		void **ret_addr)
+{
 	struct hugefuse_ioc_map map;
 	struct region region = {0};
 	size_t claimed = 0;
 	int r;
 
-	pthread_once(&once, install_fork_handlers);
+	client_install();
 	r = check_arguments(length, flags, offset);
 	if (r == 0)
 		r = claim_address(addr, length, &flags, fd, &claimed);
@@ -378,7 +310,7 @@ EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int f
 	region.page_size = map.page_size;
 	region.length = round_up(length, map.page_size);
 	region.offset = region.first_offset = (uint64_t)offset;
-	pthread_mutex_lock(&library_lock);
+	lock_library();
 	if (map.shards == 0) {
 		region.length = length;
 		r = map_plainly(addr, prot, flags, fd, &region);
@@ -387,18 +319,31 @@ EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int f
 			round_up((region.length + map.shards - 1) / map.shards, map.page_size);
 		r = map_locked(addr, prot, flags, &map, &region);
 	}
-	pthread_mutex_unlock(&library_lock);
+	unlock_library();
 	if (r < 0)
 		goto out_error;
 	if (flags & (MAP_POPULATE | MAP_LOCKED) && region.mapping)
 		populate(&region, prot, flags);
-	return region.addr;
+	*ret_addr = region.addr;
+	return 0;
 
 out_error:
 	if (claimed > 0 && !region.addr)
-		munmap(addr, claimed);
-	errno = -r;
-	return MAP_FAILED;
+		system_munmap(addr, claimed);
+	return r;
+}
+
+EXPORT void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	void *mapped = MAP_FAILED;
+	int r;
+
+	r = check_flags(flags);
+	if (r == 0)
+		r = client_mmap(addr, length, prot, flags, fd, offset, &mapped);
+	if (r < 0)
+		errno = -r;
+	return mapped;
 }
 
 static int unmap_locked(char *addr, size_t length)
@@ -412,19 +357,48 @@ static int unmap_locked(char *addr, size_t length)
 	r = region_prepare_cut();
 	if (r < 0)
 		return r;
-	if (munmap(addr, length) < 0)
+	if (system_munmap(addr, length) < 0)
 		return -errno;
 	region_cut(addr, length, tell_unmapped, NULL);
 	return 0;
+}
+
+bool client_may_have(const void *addr, size_t length)
+{
+	return region_may_overlap(addr, length);
+}
+
+int client_munmap(void *addr, size_t length)
+{
+	size_t rounded = round_up(length, (size_t)getpagesize());
+	int r;
+
+	lock_library();
+	r = region_first_in(addr, rounded) ? region_prepare_cut() : 0;
+	if (r == 0 && system_munmap(addr, length) < 0)
+		r = -errno;
+	if (r == 0)
+		region_cut(addr, rounded, tell_unmapped, NULL);
+	unlock_library();
+	return r;
+}
+
+void client_forget(void *addr, size_t length)
+{
+	length = round_up(length, (size_t)getpagesize());
+	lock_library();
+	if (region_first_in(addr, length) && region_prepare_cut() == 0)
+		region_cut(addr, length, tell_unmapped, NULL);
+	unlock_library();
 }
 
 EXPORT int hugefuse_munmap(void *addr, size_t length)
 {
 	int r;
 
-	pthread_mutex_lock(&library_lock);
+	lock_library();
 	r = unmap_locked(addr, length);
-	pthread_mutex_unlock(&library_lock);
+	unlock_library();
 	if (r < 0) {
 		errno = -r;
 		return -1;
@@ -468,8 +442,8 @@ static int move_locked(struct region *region, char *from, size_t length, char *t
 		/* Advice of no consequence, but it makes a vm_area of its own: of a private
 		 * one that was moved in part the kernel (6.18) forgets all reservations. */
 		madvise(from + done, part, MADV_SEQUENTIAL);
-		if (mremap(from + done, part, part, MREMAP_MAYMOVE | MREMAP_FIXED, to + done) ==
-		    MAP_FAILED)
+		if (system_mremap(from + done, part, part, MREMAP_MAYMOVE | MREMAP_FIXED,
+				  to + done) == MAP_FAILED)
 			return -errno;
 	}
 	region_cut(to, length, tell_unmapped, NULL);
@@ -506,6 +480,23 @@ static int remap_locked(char *addr, size_t old_length, size_t new_length, int fl
 	return r;
 }
 
+int client_mremap(void *addr, size_t old_length, size_t new_length, int flags, void *to,
+		  void **ret_addr)
+{
+	int r = -ENOENT;
+
+	lock_library();
+	if (region_find(addr)) {
+		r = -EINVAL;
+		if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0)
+			r = remap_locked(addr, old_length, new_length, flags, to);
+		if (r == 0)
+			*ret_addr = flags & MREMAP_FIXED ? to : addr;
+	}
+	unlock_library();
+	return r;
+}
+
 EXPORT void *hugefuse_mremap(void *addr, size_t old_length, size_t new_length, int flags, ...)
 {
 	void *to = addr;
@@ -518,42 +509,13 @@ EXPORT void *hugefuse_mremap(void *addr, size_t old_length, size_t new_length, i
 		va_end(args);
 	}
 	if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) == 0) {
-		pthread_mutex_lock(&library_lock);
+		lock_library();
 		r = remap_locked(addr, old_length, new_length, flags, to);
-		pthread_mutex_unlock(&library_lock);
+		unlock_library();
 	}
 	if (r < 0) {
 		errno = -r;
 		return MAP_FAILED;
 	}
 	return to;
-}
-
-EXPORT ssize_t hugefuse_reserve(int fd, off_t offset, size_t length)
-{
-	struct hugefuse_ioc_reserve reserve = {(uint64_t)offset, length, 0};
-
-	if (ioctl(fd, HUGEFUSE_IOC_RESERVE, &reserve) < 0)
-		return -1;
-	return (ssize_t)reserve.nr_reserved;
-}
-
-EXPORT int hugefuse_query(int fd, struct hugefuse_info *info)
-{
-	struct hugefuse_ioc_query query;
-
-	if (ioctl(fd, HUGEFUSE_IOC_QUERY, &query) < 0)
-		return -1;
-	*info = (struct hugefuse_info){
-		.page_size = query.page_size,
-		.size = query.size,
-		.file_reserved = query.file_reserved,
-		.file_instantiated = query.file_instantiated,
-		.pool_total = query.pool_total,
-		.pool_free = query.pool_free,
-		.pool_reserved = query.pool_reserved,
-		.pool_surplus = query.pool_surplus,
-		.mappings = query.mappings,
-	};
-	return 0;
 }

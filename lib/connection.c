@@ -7,12 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "system.h"
 
 #define FD_OUT_OF_THE_WAY 512
 
@@ -82,8 +84,10 @@ struct connection *connection_get(const char *path)
 			break;
 	}
 	if (!connection) {
-		connection = calloc(1, sizeof(*connection));
-		if (!connection)
+		/* One for each mount; malloc(3) may be what is mapping. */
+		connection = system_mmap(NULL, sizeof(*connection), PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (connection == MAP_FAILED)
 			return NULL;
 		strncpy(connection->path, path, sizeof(connection->path) - 1);
 		connection->fd = -1;

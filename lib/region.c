@@ -1,12 +1,77 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Regions: a list, newest first. One spare is kept, so that cutting cannot fail. */
+/*
+ * Regions: a list, newest first. One spare is kept, so that cutting cannot fail. The nodes are
+ * cut from pages of their own: malloc(3) may be what is mapping.
+ */
 #include "region.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "system.h"
+
+#define SLAB_BYTES 4096
 
 struct region *regions;
-static struct region *spare;
+static struct region *spare, *unused;
+
+/* Around all regions that there have ever been; only grows. Written under the lock. */
+static _Atomic(uintptr_t) lowest = UINTPTR_MAX, highest;
+
+static struct region *new_node(void)
+{
+	struct region *node = unused;
+	char *slab;
+
+	if (!node) {
+		slab = system_mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (slab == MAP_FAILED)
+			return NULL;
+		for (size_t i = 0; i < SLAB_BYTES / sizeof(*node); i++) {
+			node = (struct region *)slab + i;
+			node->next = unused;
+			unused = node;
+		}
+	}
+	unused = node->next;
+	return node;
+}
+
+static void free_node(struct region *node)
+{
+	if (!node)
+		return;
+	node->next = unused;
+	unused = node;
+}
+
+static void widen_bounds(const struct region *region)
+{
+	uintptr_t from = (uintptr_t)region->addr, to = from + region->length;
+
+	if (from < atomic_load(&lowest))
+		atomic_store(&lowest, from);
+	if (to > atomic_load(&highest))
+		atomic_store(&highest, to);
+}
+
+bool region_may_overlap(const void *addr, size_t length)
+{
+	uintptr_t from = (uintptr_t)addr;
+
+	return from < atomic_load(&highest) && from + length > atomic_load(&lowest);
+}
+
+struct region *region_first_in(const char *addr, size_t length)
+{
+	for (struct region *region = regions; region; region = region->next) {
+		if (addr < region->addr + region->length && region->addr < addr + length)
+			return region;
+	}
+	return NULL;
+}
 
 struct region *region_find(const void *addr)
 {
@@ -21,20 +86,21 @@ struct region *region_find(const void *addr)
 
 int region_add(const struct region *region)
 {
-	struct region *copy = malloc(sizeof(*copy));
+	struct region *copy = new_node();
 
 	if (!copy)
 		return -ENOMEM;
 	*copy = *region;
 	copy->next = regions;
 	regions = copy;
+	widen_bounds(copy);
 	return 0;
 }
 
 int region_prepare_cut(void)
 {
 	if (!spare)
-		spare = malloc(sizeof(*spare));
+		spare = new_node();
 	return spare ? 0 : -ENOMEM;
 }
 
@@ -94,7 +160,7 @@ void region_cut(char *addr, size_t length, void (*cut)(const struct region *part
 			link = insert(link, region ? region : take_spare(), &tail);
 			region = NULL;
 		}
-		free(region);
+		free_node(region);
 		cut(&part, data);
 	}
 }

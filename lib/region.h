@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,10 @@ extern struct region *regions;
 
 /* The region that has @addr, or NULL. */
 struct region *region_find(const void *addr);
+/* A region that has something of [addr, addr + length), or NULL. */
+struct region *region_first_in(const char *addr, size_t length);
+/* Whether there may be one, without the lock: never false where there is one. */
+bool region_may_overlap(const void *addr, size_t length);
 /* Add a copy of @region. 0 or -ENOMEM. */
 int region_add(const struct region *region);
 /* Make sure that the next region_cut() has what it needs: 0, -ENOMEM. */

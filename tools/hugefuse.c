@@ -41,12 +41,28 @@ static const struct verb verbs[] = {
 		.run = cmd_ls,
 	},
 	{
+		.name = "maps",
+		.arguments = "[--json] [-p PID] MOUNTPOINT",
+		.summary = "processes and what they have mapped",
+		.help = "      --json           print JSON\n"
+			"  -p, --pid PID        only this process\n",
+		.run = cmd_maps,
+	},
+	{
 		.name = "lockstat",
 		.arguments = "[--json] [--reset] MOUNTPOINT",
 		.summary = "how long the daemon's locks were waited for and held",
 		.help = "      --json           print JSON\n"
 			"      --reset          set the counters to zero instead\n",
 		.run = cmd_lockstat,
+	},
+	{
+		.name = "run",
+		.arguments = "[-m MOUNTPOINT] [--counters] [--] COMMAND [ARGUMENT...]",
+		.summary = "run a command with huge pages from a mount",
+		.help = "  -m, --mountpoint DIR the mount; the only one by default\n"
+			"      --counters       show it the mount's pool as the kernel's\n",
+		.run = cmd_run,
 	},
 };
 

@@ -87,7 +87,9 @@ need_root()
 build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 libfuse3-dev fuse3 libnuma-dev
 		liburcu-dev libjson-c-dev)
 # shellcheck disable=SC2034
-test_packages=(libcmocka-dev clang clang-format codespell mandoc shellcheck)
+style_packages=(clang-format codespell mandoc shellcheck)
+# shellcheck disable=SC2034
+chroot_packages=(debootstrap debian-archive-keyring)
 
 missing_packages()
 {

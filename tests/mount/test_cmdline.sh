@@ -37,6 +37,7 @@ bad_options=(
 	"ahead=maybe               ahead"
 	"on_exhausted=never        on_exhausted"
 	"on_exhausted=wait=0       on_exhausted"
+	"plain=maybe               plain"
 	"lockstat=2                lockstat"
 	"size=4M,size=4M           size"
 	"lockstat,nolockstat       lockstat"

@@ -195,6 +195,7 @@ const char *fixture_backing(void)
 static void exec_daemon(const struct fixture *fixture, const char *options)
 {
 	int fd = open(fixture->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	bool named = strstr(options, "backing=") != NULL;
 	char all[512];
 
 	/* With the standard output of a test that failed, it would keep meson waiting. */
@@ -203,7 +204,9 @@ static void exec_daemon(const struct fixture *fixture, const char *options)
 	/* A test that fails leaves the mount to its daemon, which takes it down. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	close(fd);
-	snprintf(all, sizeof(all), "backing=%s,%s", fixture_backing(), options);
+	snprintf(all, sizeof(all), "%s%s%s%s",
+		 named ? "" : "backing=", named ? "" : fixture_backing(), named ? "" : ",",
+		 options);
 	execl(program(), "hugefuse", "mount", "-f", "-o", all, fixture->dir, NULL);
 	_exit(127);
 }

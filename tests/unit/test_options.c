@@ -300,6 +300,7 @@ static void test_error_names_option_and_value(void **state)
 static void test_repeated(void **state)
 {
 	static const char *const once[] = {"backing=thp",
+					   "plain=deny",
 					   "pagesize=2M",
 					   "size=1G",
 					   "min_size=50%",
@@ -368,7 +369,7 @@ static void test_print_round_trip(void **state)
 		"size=50%,min_size=25%,pagesize=1G,backing=hugetlb",
 		"size=12345,min_size=0,nr_inodes=100,uid=7,gid=8,mode=1700",
 		"fault_mutexes=1,region_lock=global,fault_threads=3,ahead=on,nolockstat",
-		"ahead=100,on_exhausted=wait",
+		"ahead=100,on_exhausted=wait,plain=cached",
 		"on_exhausted=wait=7,ro,nosuid,nodev,noexec,noatime,allow_other",
 		"fsname=a\\,size=1G\\\\,lockstat",
 		"fsname=\\\\\\,",

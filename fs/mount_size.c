@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Changing the size of a mount's pool while it is in use. The pool's counters follow the
+ *kernel's set_max_huge_pages(); below them, what data/ can have is made to be the same:
+ *
+ *	data_min - nr_parked + nr_extra + overcommit = nr - surplus + overcommit
+ *
+ * A hugetlbfs keeps its min_size= for life. So pages of min_size= that the pool does not
+ * have any more are parked: a file in data/ reserves them. Pages beyond min_size= are added to
+ *the kernel's pool, and go back when the pool is made smaller.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fs/mount.h"
+
+static int64_t max_pages(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t min_pages(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Let the file that parks pages reserve @nr of them. A shared mapping's reservation stays. */
+static int resize_park(struct mount *mount, int64_t nr)
+{
+	size_t length = (size_t)nr * mount->backing->page_size;
+	char path[PATH_MAX + 16];
+	void *addr;
+	int fd, r = 0;
+
+	snprintf(path, sizeof(path), "%s/data/parked", mount->run_dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)length) < 0)
+		r = -errno;
+	if (r == 0 && nr > 0) {
+		addr = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
+		r = addr == MAP_FAILED ? -errno : munmap(addr, length);
+	}
+	close(fd);
+	if (r == 0)
+		mount->nr_parked = nr;
+	return r;
+}
+
+/* Of what should be parked some may be in use still. */
+static void park_locked(struct mount *mount, const struct pool_counts *pool)
+{
+	int64_t persistent = pool->nr - pool->surplus;
+	int64_t target = max_pages(0, mount->data_min - persistent - pool->overcommit);
+	int64_t in_use = pool->nr - pool->free;
+	int64_t most = max_pages(0, mount->data_min - in_use - pool->resv);
+
+	mutex_assert_held(&mount->size_lock);
+	target = min_pages(target, most);
+	if (target != mount->nr_parked)
+		resize_park(mount, target);
+}
+
+/* Make the kernel's side follow the counters. */
+static void follow_locked(struct mount *mount)
+{
+	struct pool_counts pool;
+	int64_t persistent, extra, overcommit;
+
+	mutex_assert_held(&mount->size_lock);
+	pool_read(&mount->core.pool, &pool);
+	persistent = pool.nr - pool.surplus;
+	extra = max_pages(0, persistent - mount->data_min);
+	overcommit = max_pages(0, persistent + pool.overcommit -
+					  max_pages(persistent, mount->data_min));
+	kernel_pool_change(&mount->loan, extra - mount->nr_extra,
+			   overcommit - mount->loan.overcommit);
+	mount->nr_extra = extra;
+	kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
+	park_locked(mount, &pool);
+}
+
+/* Put pages of min_size= back into the pool, on the nodes where they had been as far as known.
+ */
+static void unpark_locked(struct mount *mount, int64_t nr)
+{
+	struct pool_counts pool;
+	int64_t room;
+
+	mutex_assert_held(&mount->size_lock);
+	if (mount->nr_parked > 0)
+		resize_park(mount, max_pages(0, mount->nr_parked - nr));
+	pool_read(&mount->core.pool, &pool);
+	for (int node = 0; node < mount->nr_nodes && nr > 0; node++) {
+		room = max_pages(0, mount->node_pages[node] - pool.node[node].nr);
+		if (node == mount->nr_nodes - 1)
+			room = nr;
+		pool_resize(&mount->core.pool, node, min_pages(room, nr));
+		nr -= min_pages(room, nr);
+	}
+}
+
+/* Add @missing pages to the pool: what there is of min_size=, then new ones of the kernel's. */
+static void grow_locked(struct mount *mount, int64_t missing)
+{
+	int64_t before[POOL_MAX_NODES], extra;
+	struct pool_counts pool;
+
+	mutex_assert_held(&mount->size_lock);
+	pool_read(&mount->core.pool, &pool);
+	extra = max_pages(0, pool.nr - pool.surplus + missing - mount->data_min);
+	extra = max_pages(0, extra - mount->nr_extra);
+	if (missing > extra)
+		unpark_locked(mount, missing - extra);
+	memcpy(before, mount->loan.node_pages, sizeof(before));
+	if (extra == 0 || kernel_pool_change(&mount->loan, extra, 0) <= 0)
+		return;
+	kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
+	for (int node = 0; node < mount->nr_nodes; node++) {
+		extra = mount->loan.node_pages[node] - before[node];
+		pool_resize(&mount->core.pool, node, extra);
+		mount->nr_extra += extra;
+	}
+}
+
+int64_t mount_set_nr_pages(struct mount *mount, int64_t nr)
+{
+	int64_t left[POOL_MAX_NODES], missing;
+	struct pool_counts pool;
+
+	if (mount->is_thp)
+		return -EOPNOTSUPP;
+	mutex_lock(&mount->size_lock);
+	atomic_store(&mount->is_resized, true);
+	subpool_drop_limits(&mount->core.subpool);
+	pool_read(&mount->core.pool, &pool);
+	nr = min_pages(nr,
+		       max_pages(pool.nr - pool.surplus, mount->data_max - pool.overcommit));
+	missing = pool_set_nr(&mount->core.pool, nr, left);
+	if (missing > 0)
+		grow_locked(mount, missing);
+	follow_locked(mount);
+	pool_read(&mount->core.pool, &pool);
+	mutex_unlock(&mount->size_lock);
+	return pool.nr - pool.surplus;
+}
+
+int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit)
+{
+	struct pool_counts pool;
+
+	if (mount->is_thp)
+		return -EOPNOTSUPP;
+	mutex_lock(&mount->size_lock);
+	atomic_store(&mount->is_resized, true);
+	subpool_drop_limits(&mount->core.subpool);
+	pool_read(&mount->core.pool, &pool);
+	overcommit = min_pages(overcommit, mount->data_max - (pool.nr - pool.surplus));
+	pool_set_overcommit(&mount->core.pool, max_pages(0, overcommit));
+	follow_locked(mount);
+	mutex_unlock(&mount->size_lock);
+	return max_pages(0, overcommit);
+}
+
+void mount_settle_size(struct mount *mount)
+{
+	struct pool_counts pool;
+
+	if (!atomic_load(&mount->is_resized))
+		return;
+	mutex_lock(&mount->size_lock);
+	pool_read(&mount->core.pool, &pool);
+	park_locked(mount, &pool);
+	mutex_unlock(&mount->size_lock);
+}

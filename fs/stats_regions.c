@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The text of .hugefuse/regions: a line for each range of a file, or of a private mapping, that
+ * is reserved or instantiated. The ranges of one file are of one instant.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "fs/client.h"
+#include "fs/control.h"
+#include "fs/mapping.h"
+#include "fs/rcu.h"
+#include "fs/stats_text.h"
+
+struct regions_writer {
+	struct mount *mount;
+	FILE *out;
+};
+
+static int print_ranges(const struct regions_writer *writer, struct page_space *space,
+			const char *kind, uint64_t number, pid_t pid, const char *path)
+{
+	int64_t page_kb = (int64_t)(writer->mount->backing->page_size / 1024);
+	struct page_range *ranges;
+	int64_t nr = page_space_ranges(space, &ranges);
+
+	if (nr < 0)
+		return (int)nr;
+	for (int64_t i = 0; i < nr; i++) {
+		const struct page_range *range = &ranges[i];
+
+		fprintf(writer->out, "%s %" PRIu64 " %d %" PRId64 " %" PRId64 " %s ", kind,
+			number, pid, range->from * page_kb, range->to * page_kb,
+			range->node < 0 ? "reserved" : "instantiated");
+		if (range->node < 0)
+			fputs("- ", writer->out);
+		else
+			fprintf(writer->out, "%d ", range->node);
+		stats_text_escape(writer->out, path);
+		fputc('\n', writer->out);
+	}
+	free(ranges);
+	return 0;
+}
+
+static int write_inode(struct mount *mount, struct inode *inode, void *data)
+{
+	char path[PATH_MAX];
+
+	if (inode_path(mount, inode, path, sizeof(path)) < 0)
+		path[0] = '\0';
+	return print_ranges(data, inode->pages, "file", inode->ino, 0, path);
+}
+
+static int write_private(struct mapping *mapping, void *data)
+{
+	struct regions_writer *writer = data;
+	char path[PATH_MAX];
+
+	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE) || !mapping->client)
+		return 0;
+	if (inode_path(writer->mount, mapping->inode, path, sizeof(path)) < 0)
+		path[0] = '\0';
+	return print_ranges(writer, mapping->space, "mapping", mapping->id,
+			    mapping->client->pid, path);
+}
+
+int stats_text_regions(struct mount *mount, FILE *out)
+{
+	struct regions_writer writer = {mount, out};
+	int r;
+
+	fputs("kind number pid from_kb to_kb state node path\n", out);
+	r = inode_for_each(mount, write_inode, &writer);
+	return r ? r : control_for_each_mapping(mount->control, write_private, &writer);
+}

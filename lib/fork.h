@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a fork(2) needs: the child attaches for itself. And what it needs of lib/client.c. */
+#pragma once
+
+#include "region.h"
+
+/* Once, before there are regions. */
+void fork_install_handlers(void);
+
+/* The library's lock, with all signals blocked. */
+void lock_library(void);
+void unlock_library(void);
+/* Cover @region with userfaultfds and hand them over. 0 or -errno. */
+int register_region(struct region *region);
+/* Tell the daemon that a part of a mapping has gone. */
+void tell_unmapped(const struct region *part, void *data);
