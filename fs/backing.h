@@ -35,6 +35,8 @@ struct backing_ops {
 
 	/* Let the file have @nr_pages pages; what is behind is freed. */
 	int (*resize)(struct backing_file *file, int64_t nr_pages);
+	/* Cut off what a client has made it longer by; NULL where none can. 0 or -errno. */
+	int (*cut)(struct backing_file *file);
 	/* Make the kernel reserve [from, to) too, so that the guarantee outlives the daemon. */
 	int (*reserve)(struct backing_file *file, int64_t from, int64_t to);
 	/*

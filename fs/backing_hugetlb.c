@@ -305,6 +305,7 @@ static int hugetlb_resize(struct backing_file *backing_file, int64_t nr_pages)
 	struct hugetlb_file *file = to_file(backing_file);
 	int r;
 
+	mutex_lock(&file->lock);
 	if (nr_pages > file->nr_pages)
 		r = hugetlb_grow(file, nr_pages);
 	else
@@ -313,7 +314,29 @@ static int hugetlb_resize(struct backing_file *backing_file, int64_t nr_pages)
 			    : 0;
 	if (r == 0)
 		file->nr_pages = nr_pages;
+	mutex_unlock(&file->lock);
 	return r;
+}
+
+/*
+ * A client that maps the descriptor for writing by itself, even a private mapping of one that
+ * is for reading only, makes the kernel's file longer than ours. Then a fault behind the end
+ * comes to us instead of raising SIGBUS, again and again: cut off what is too much.
+ */
+static int hugetlb_cut(struct backing_file *backing_file)
+{
+	struct hugetlb_file *file = to_file(backing_file);
+	struct stat st;
+	off_t size;
+	int r;
+
+	mutex_lock(&file->lock);
+	size = file->nr_pages * (off_t)backing_file->backing->page_size;
+	r = fstat(file->fd, &st);
+	if (r == 0 && st.st_size > size)
+		r = ftruncate(file->fd, size);
+	mutex_unlock(&file->lock);
+	return r < 0 ? -EIO : 0;
 }
 
 static int hugetlb_reserve(struct backing_file *backing_file, int64_t from, int64_t to)
@@ -489,6 +512,7 @@ static const struct backing_ops hugetlb_ops = {
 	.file_close = hugetlb_file_close,
 	.file_descriptor = hugetlb_descriptor,
 	.resize = hugetlb_resize,
+	.cut = hugetlb_cut,
 	.reserve = hugetlb_reserve,
 	.populate = hugetlb_populate,
 	.punch = hugetlb_punch,

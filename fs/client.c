@@ -114,6 +114,7 @@ struct mapping *client_take_mappings(struct client *client, bool all)
 			continue;
 		}
 		*link = mapping->next;
+		mapping->dead = true;
 		mapping->next = taken;
 		taken = mapping;
 		client->nr_mappings--;

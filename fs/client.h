@@ -43,7 +43,10 @@ void client_put(struct client *client);
 void client_add_mapping(struct client *client, struct mapping *mapping);
 /* The mapping with number @id, with a reference, or NULL. */
 struct mapping *client_find_mapping(struct client *client, uint64_t id);
-/* Take dead mappings, or with @all every one, out of the list; they are chained by ->next. */
+/*
+ * Take dead mappings, or with @all every one, which is dead then, out of the list; they are
+ * chained by ->next.
+ */
 struct mapping *client_take_mappings(struct client *client, bool all);
 
 /* Whether the process has exited. */

@@ -93,6 +93,10 @@ void control_reap(struct control *control, struct client *client)
 
 static void drop_client(struct control *control, struct client *client)
 {
+	/* First, and with it nothing more is done for them: who does not see them any more may
+	 * count on the pages. */
+	uint32_t nr_mappings = client->nr_mappings;
+	struct mapping *mappings = client_take_mappings(client, true);
 	struct client **link;
 
 	mutex_lock(&control->lock);
@@ -106,9 +110,9 @@ static void drop_client(struct control *control, struct client *client)
 	if (client->connected)
 		unwatch(control, client->socket);
 	log_debug(LOG_AREA_CONTROL, "process %d (%s) is gone, with %u mappings", client->pid,
-		  client->comm, client->nr_mappings);
+		  client->comm, nr_mappings);
 	shutdown(client->socket, SHUT_RDWR);
-	release_mappings(control, client_take_mappings(client, true));
+	release_mappings(control, mappings);
 	client_put(client);
 }
 
@@ -441,7 +445,7 @@ static int request_plain_map(struct mount *mount, struct inode *inode, int open_
 }
 
 int control_request_map(struct control *control, struct inode *inode, int open_flags,
-			bool is_cached, pid_t tid, struct hugefuse_ioc_map *map)
+			bool is_cached, pid_t tid, uid_t uid, struct hugefuse_ioc_map *map)
 {
 	struct mount *mount = control->mount;
 	int access_mode = (open_flags & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY;
@@ -465,12 +469,13 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 		r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
 	if (r < 0)
 		return r;
+	/* By whole pages, as on hugetlbfs. */
 	if (cached_is_busy(inode, is_cached))
 		r = -EBUSY;
 	else if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
-		r = file_grow(mount, inode, (off_t)(map->offset + map->length));
+		r = file_grow(mount, inode, to * (off_t)mount->backing->page_size);
 	if (r == 0)
-		r = token_new(&control->tokens, mapping, pid, map->token);
+		r = token_new(&control->tokens, mapping, pid, uid, map->token);
 	if (r < 0) {
 		mapping_abort(mapping);
 		return r;

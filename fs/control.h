@@ -22,12 +22,12 @@ void control_stop(struct control *control);
 void control_free(struct control *control);
 
 /*
- * HUGEFUSE_IOC_MAP of thread @tid on @inode, open with @open_flags: check, reserve
+ * HUGEFUSE_IOC_MAP of thread @tid of user @uid on @inode, open with @open_flags: check, reserve
  * and make a token. 0 and @map's answer, or -EINVAL, -EACCES, -ENOMEM, -EMFILE (too many
  * tokens).
  */
 int control_request_map(struct control *control, struct inode *inode, int open_flags,
-			bool is_cached, pid_t tid, struct hugefuse_ioc_map *map);
+			bool is_cached, pid_t tid, uid_t uid, struct hugefuse_ioc_map *map);
 
 /* Call @visit with every attached mapping, until it returns non-zero, which is returned. */
 int control_for_each_mapping(struct control *control, int (*visit)(struct mapping *, void *),

@@ -7,10 +7,17 @@
 #include "fs/exhaustion.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include "fs/client.h"
 #include "fs/clock.h"
 #include "fs/control.h"
 #include "fs/fault_service.h"
@@ -117,30 +124,100 @@ static void watch_range(struct mapping *mapping, int uffd, uint64_t start, uint6
 		control_poke(mapping->mount->control);
 }
 
-/* Watch every page of the mapping again. Those that are watched already stay as they are. */
-static int watch_again(struct mapping *mapping, void *data)
+static void forget_range(struct mapping *mapping, int uffd, uint64_t start, uint64_t end)
 {
-	uint64_t page_size = mapping->mount->backing->page_size, start, end;
+	struct uffdio_range range = {start, end - start};
+
+	ioctl(uffd, UFFDIO_UNREGISTER, &range);
+	mapping_unmap(mapping, start, end);
+	if (mapping->dead)
+		control_poke(mapping->mount->control);
+}
+
+typedef void visit_range_fn(struct mapping *mapping, int uffd, uint64_t start, uint64_t end);
+
+/* Visit what the mapping has of [from, to), whole pages, one userfaultfd after the other. */
+static void for_each_range(struct mapping *mapping, uint64_t from, uint64_t to,
+			   visit_range_fn *visit)
+{
+	uint64_t page_size = mapping->mount->backing->page_size, start, stop, end;
 	struct segment *segments;
 	int nr;
 
-	if (!atomic_exchange(&mapping->refused, false))
-		return 0;
 	nr = mapping_segments(mapping, &segments);
 	for (int i = 0; i < nr; i++) {
-		int64_t idx = segments[i].idx, shard_end;
+		const struct segment *s = &segments[i];
 
-		for (start = segments[i].start; start < segments[i].end; start = end) {
-			shard_end = mapping_shard_end(mapping, idx);
-			end = segments[i].end;
-			if (shard_end - idx < (int64_t)((end - start) / page_size))
-				end = start + (uint64_t)(shard_end - idx) * page_size;
-			watch_range(mapping, mapping_uffd_of(mapping, idx), start, end);
-			idx = shard_end;
+		start = from > s->start ? from : s->start;
+		stop = to < s->end ? to : s->end;
+		for (; start < stop; start = end) {
+			int64_t idx = s->idx + (int64_t)((start - s->start) / page_size);
+			int64_t shard = mapping_shard_end(mapping, idx) - idx;
+
+			end = stop;
+			if (shard < (int64_t)((stop - start) / page_size))
+				end = start + (uint64_t)shard * page_size;
+			visit(mapping, mapping_uffd_of(mapping, idx), start, end);
 		}
 	}
 	if (nr >= 0)
 		free(segments);
+}
+
+static int stat_file(struct mapping *mapping, struct stat *ret_st)
+{
+	struct page_space *pages = atomic_load(&mapping->inode->pages);
+	int fd, r;
+
+	fd = pages->file->backing->ops->file_descriptor(pages->file, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	r = fstat(fd, ret_st) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+/*
+ * Forget the pages in whose place the process has mapped something else, while they were not
+ * watched: nobody tells of that.
+ */
+static void forget_replaced(struct mapping *mapping)
+{
+	uint64_t mask = mapping->mount->backing->page_size - 1;
+	unsigned long start, end, ino;
+	unsigned int major, minor;
+	char line[PATH_MAX + 128];
+	struct stat st;
+	FILE *maps;
+
+	snprintf(line, sizeof(line), "/proc/%d/maps", mapping->client->pid);
+	maps = fopen(line, "re");
+	if (!maps)
+		return;
+	/* The pid may have been used again. */
+	if (stat_file(mapping, &st) < 0 || client_has_exited(mapping->client))
+		goto out_close;
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx %*s %*s %x:%x %lu", &start, &end, &major, &minor,
+			   &ino) != 5)
+			continue;
+		if (ino != st.st_ino || makedev(major, minor) != st.st_dev)
+			for_each_range(mapping, start & ~mask, (end + mask) & ~mask,
+				       forget_range);
+	}
+out_close:
+	fclose(maps);
+}
+
+/* Watch every page of the mapping again. Those that are watched already stay as they are. */
+static int watch_again(struct mapping *mapping, void *data)
+{
+	if (!atomic_exchange(&mapping->refused, false))
+		return 0;
+	forget_replaced(mapping);
+	for_each_range(mapping, 0, UINT64_MAX, watch_range);
+	/* What has been replaced in between was watched then. */
+	forget_replaced(mapping);
 	return 0;
 }
 

@@ -62,6 +62,14 @@ int fault_instantiate(struct mapping *mapping, int64_t idx)
 	return page_instantiate(mapping->space, idx, POOL_ANY_NODE);
 }
 
+/* Behind the end of a file that is longer only for the kernel, the fault would come again. */
+static int cut_file(struct backing_file *file)
+{
+	const struct backing_ops *ops = file->backing->ops;
+
+	return ops->cut ? ops->cut(file) : 0;
+}
+
 bool fault_resolved(struct fault_thread *thread, struct fault *fault, int r)
 {
 	struct mapping *mapping = fault->mapping;
@@ -72,7 +80,7 @@ bool fault_resolved(struct fault_thread *thread, struct fault *fault, int r)
 		return true;
 	if (r == -ENOSPC) {
 		fault_refuse(thread, fault, FAULT_REFUSED);
-	} else if (r == -ERANGE) {
+	} else if (r == -ERANGE && cut_file(mapping->space->file) == 0) {
 		fault_thread_count(thread, FAULT_REFUSED);
 		mapping_wake(mapping, fault->uffd, fault->address);
 	} else if (r < 0) {

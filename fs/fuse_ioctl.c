@@ -18,11 +18,11 @@
 #include "hugefuse_protocol.h"
 
 /* What was written to copies of the file's pages comes to the pages, and the copies go. */
-static int ioctl_map(struct mount *mount, struct open_file *file, fuse_ino_t node_id, pid_t tid,
-		     struct hugefuse_ioc_map *map)
+static int ioctl_map(struct mount *mount, struct open_file *file, fuse_ino_t node_id,
+		     const struct fuse_ctx *caller, struct hugefuse_ioc_map *map)
 {
-	int r = control_request_map(mount->control, file->inode, file->flags, file->cached, tid,
-				    map);
+	int r = control_request_map(mount->control, file->inode, file->flags, file->cached,
+				    caller->pid, caller->uid, map);
 
 	if (r == 0 && file->cached)
 		fuse_lowlevel_notify_inval_inode(mount->session, node_id, 0, 0);
@@ -130,7 +130,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 	if (_IOC_DIR(cmd) & _IOC_WRITE)
 		memcpy(&data, in_buf, in_size);
 	if (cmd == HUGEFUSE_IOC_MAP)
-		err = ioctl_map(mount, file, node_id, caller->pid, &data.map);
+		err = ioctl_map(mount, file, node_id, caller, &data.map);
 	else if (cmd == HUGEFUSE_IOC_RESERVE)
 		err = ioctl_reserve(mount, file, &data.reserve);
 	else

@@ -70,10 +70,14 @@ static int write_mapping(struct mapping *mapping, void *data)
 int stats_text_maps(struct mount *mount, FILE *out)
 {
 	struct maps_writer writer = {mount, out};
+	int r;
 
 	fputs("mapping pid comm uid start end offset inode kind way reserved instantiated path\n",
 	      out);
-	return control_for_each_mapping(mount->control, write_mapping, &writer);
+	r = control_for_each_mapping(mount->control, write_mapping, &writer);
+	/* What is not listed has no fault in flight either. */
+	fault_service_drain(mount->fault_service, SETTLE_NS);
+	return r;
 }
 
 int stats_text_fault_stat(struct mount *mount, FILE *out)

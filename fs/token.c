@@ -15,6 +15,7 @@ struct token {
 	uint64_t key[2];
 	struct mapping *mapping;
 	pid_t pid;
+	uid_t uid;
 	int pidfd;
 	uint64_t expires_ns;
 	struct token *next;
@@ -46,16 +47,19 @@ void token_table_deinit(struct token_table *table)
 	mutex_deinit(&table->lock);
 }
 
-static bool may_have_another_locked(const struct token_table *table, pid_t pid)
+static bool may_have_another_locked(const struct token_table *table, pid_t pid, uid_t uid)
 {
-	size_t nr = 0;
+	size_t of_process = 0, of_user = 0;
 
-	for (const struct token *token = table->tokens; token; token = token->next)
-		nr += token->pid == pid;
-	return nr < TOKENS_PER_PROCESS && table->nr_tokens < TOKENS_MAX;
+	for (const struct token *token = table->tokens; token; token = token->next) {
+		of_process += token->pid == pid;
+		of_user += token->uid == uid;
+	}
+	return of_process < TOKENS_PER_PROCESS && table->nr_tokens < TOKENS_MAX &&
+	       (uid == 0 || of_user < TOKENS_PER_USER);
 }
 
-int token_new(struct token_table *table, struct mapping *mapping, pid_t pid,
+int token_new(struct token_table *table, struct mapping *mapping, pid_t pid, uid_t uid,
 	      uint64_t ret_key[2])
 {
 	struct token *token = calloc(1, sizeof(*token));
@@ -64,6 +68,7 @@ int token_new(struct token_table *table, struct mapping *mapping, pid_t pid,
 	if (!token)
 		return -ENOMEM;
 	token->pid = pid;
+	token->uid = uid;
 	token->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (token->pidfd < 0)
 		r = -errno;
@@ -73,7 +78,7 @@ int token_new(struct token_table *table, struct mapping *mapping, pid_t pid,
 		goto out_free;
 	token->expires_ns = clock_now_ns() + TOKEN_SECONDS * 1000000000ULL;
 	mutex_lock(&table->lock);
-	if (may_have_another_locked(table, pid)) {
+	if (may_have_another_locked(table, pid, uid)) {
 		token->mapping = mapping;
 		token->next = table->tokens;
 		table->tokens = token;

@@ -17,6 +17,7 @@
 #define TOKEN_SECONDS      10
 #define TOKENS_PER_PROCESS 64
 #define TOKENS_MAX         4096
+#define TOKENS_PER_USER    (TOKENS_MAX / 2) /* but root */
 
 struct token;
 
@@ -31,10 +32,10 @@ void token_table_init(struct token_table *table);
 void token_table_deinit(struct token_table *table);
 
 /*
- * A token for @mapping, which it takes over on success. -EMFILE: the process, or all together,
- * have too many; -ESRCH: it has exited.
+ * A token for @mapping, which it takes over on success. -EMFILE: the process, its user, or all
+ * together, have too many; -ESRCH: it has exited.
  */
-int token_new(struct token_table *table, struct mapping *mapping, pid_t pid,
+int token_new(struct token_table *table, struct mapping *mapping, pid_t pid, uid_t uid,
 	      uint64_t ret_key[2]);
 /* The mapping of the token @key of process @pid, whose token is used up; NULL where there is
  * none. */

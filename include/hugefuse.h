@@ -24,8 +24,8 @@ extern "C" {
  * @offset must be a multiple of it. MAP_SHARED and MAP_PRIVATE reserve all pages, so that no
  * later access fails for want of one; MAP_NORESERVE does not. MAP_POPULATE instantiates them
  * before it returns. MAP_FIXED and MAP_FIXED_NOREPLACE take an address that is a multiple of
- * the page size. With PROT_WRITE a shared mapping beyond the end of the file makes the file
- * longer, as on hugetlbfs.
+ * the page size. With PROT_WRITE and a descriptor for reading and writing a mapping beyond the
+ * end of the file makes the file longer, as on hugetlbfs.
  *
  * Returns MAP_FAILED with EINVAL (offset, length, flags), ENOMEM (the pages cannot be reserved,
  * nothing was changed), EACCES (the descriptor does not allow it), ENOTTY or EOPNOTSUPP (not a

@@ -174,10 +174,17 @@ static int map_descriptor(void *addr, int prot, int flags, int fd, struct region
 	r = region_prepare_cut();
 	if (r < 0)
 		return r;
-	region->addr = system_mmap(addr, region->length, prot, flags & ~by_the_daemon, fd,
-				   (off_t)region->offset);
+	/* Mapping for writing would make the pages' file longer than the daemon has it: it has
+	 * made it so where that is right, and the file may have been truncated since. */
+	region->addr = system_mmap(addr, region->length, prot & ~PROT_WRITE,
+				   flags & ~by_the_daemon, fd, (off_t)region->offset);
 	if (region->addr == MAP_FAILED)
 		return -errno;
+	if (prot & PROT_WRITE && mprotect(region->addr, region->length, prot) < 0) {
+		r = -errno;
+		system_munmap(region->addr, region->length);
+		return r;
+	}
 	/* MAP_FIXED has replaced what was there. */
 	region_cut(region->addr, region->length, tell_unmapped, NULL);
 	return 0;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -159,6 +160,61 @@ static void noreserve_gets_sigbus(struct side *side)
 	side_expect(side, 8, 0);
 	for (int i = 2; i < 6; i++)
 		assert_int_equal(*page(held, i), 2);
+}
+
+struct replaced {
+	struct side *side;
+	char *end;
+};
+
+/* The mapping of other ends before what was replaced. */
+static bool replaced_is_forgotten(void *data)
+{
+	const struct replaced *replaced = data;
+	char *text = fixture_text(&replaced->side->fixture, "maps"), end[32];
+	bool forgotten;
+
+	snprintf(end, sizeof(end), " %lx ", (unsigned long)replaced->end);
+	forgotten = strstr(text, end) != NULL;
+	free(text);
+	return forgotten;
+}
+
+/*
+ *	client				daemon
+ *					refuses pages, does not watch them
+ *	unmaps them by munmap(2)
+ *	maps others in their place
+ *					a page is free: watches the mapping again
+ *	touches the others		their faults are none of its business
+ */
+static void replaced_is_not_watched(struct side *side)
+{
+	int fd = side_file(side, "file", POOL), other = side_file(side, "other", 4);
+	char *p = side_map_pages(side, MAP_SHARED | MAP_NORESERVE, other, 0, 4);
+	struct replaced replaced = {side, page(p, 2)};
+
+	side_map_pages(side, MAP_SHARED | MAP_POPULATE, fd, 0, POOL);
+	for (int i = 0; i < 4; i++)
+		assert_true(raises_sigbus(page(p, i), true));
+	assert_int_equal(munmap(page(p, 2), 2 * PAGE_2M), 0);
+	assert_ptr_equal(
+		mmap(page(p, 2), PAGE_2M, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+		page(p, 2));
+	assert_ptr_equal(
+		mmap(page(p, 3), PAGE_2M, RW,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_NORESERVE | MAP_FIXED, -1,
+		     0),
+		page(p, 3));
+	punch(fd, 0, 1);
+	assert_true(wait_until(replaced_is_forgotten, &replaced, 2000));
+	side_expect(side, POOL - 1, 0);
+	*page(p, 2) = 1;
+	/* There is no page for it, or there is: the kernel knows. */
+	raises_sigbus(page(p, 3), false);
+	side_expect(side, POOL - 1, 0);
+	*p = 1;
+	side_expect(side, POOL, 0);
 }
 
 struct theft {
@@ -403,6 +459,7 @@ int main(void)
 		ON_BOTH(one_page_too_many, POOL),
 		ON_HUGEFUSE(one_page_too_many_otherwise, "", POOL),
 		ON_BOTH(noreserve_gets_sigbus, POOL),
+		ON_HUGEFUSE(replaced_is_not_watched, "", POOL),
 		ON_BOTH(reservation_is_kept, POOL),
 		ON_HUGEFUSE(reservation_is_kept, "fault_mutexes=1", POOL),
 		ON_HUGEFUSE(waits_for_a_page, "on_exhausted=wait", POOL),

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "hugefuse.h"
+#include "raw_client.h"
 #include "side.h"
 
 #define POOL 16
@@ -253,6 +254,46 @@ static void unaligned_lengths(struct side *side)
 	p[PAGE_2M - 1] = 1;
 	assert_int_equal(side_unmap(side, p, 1), 0);
 	side_expect(side, 1, 1);
+	/* A file that it makes longer has whole pages. */
+	fd = side_file(side, "longer", 0);
+	p = side_map(side, NULL, 2 * PAGE_2M + 1, RW, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 3 * PAGE_2M);
+	assert_int_equal(side_unmap(side, p, 2 * PAGE_2M + 1), 0);
+}
+
+/*
+ * Who may only read a file cannot make it longer: not by a private mapping, which may be
+ * written to, nor by mapping the descriptor of the pages so without a word to the daemon. The
+ * kernel's file is longer then, and faults behind the end come to the daemon.
+ */
+static void reader_makes_nothing_longer(struct side *side)
+{
+	int fd = side_file(side, "file", 1);
+	int read_only = fixture_file(&side->fixture, "file", O_RDONLY, 0);
+	uint32_t flags = HUGEFUSE_MAP_WRITE | HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE;
+	struct raw_mapping raw = {.sock = -1};
+	char *p, *own;
+
+	own = side_map(side, NULL, 3 * PAGE_2M, RW, MAP_PRIVATE, read_only, 0);
+	assert_ptr_not_equal(own, MAP_FAILED);
+	*own = 1;
+	assert_true(raises_sigbus(own + PAGE_2M, true));
+	p = side_map(side, NULL, 3 * PAGE_2M, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_true(raises_sigbus(p + PAGE_2M, false));
+	assert_int_equal(raw_mapping_attach(&raw, read_only, flags, 0, 3 * PAGE_2M), 0);
+	assert_ptr_not_equal(
+		mmap(NULL, 3 * PAGE_2M, RW, MAP_PRIVATE | MAP_NORESERVE, raw.backing, 0),
+		MAP_FAILED);
+	assert_int_equal(lseek(raw.backing, 0, SEEK_END), 3 * PAGE_2M);
+	assert_int_equal(lseek(fd, 0, SEEK_END), PAGE_2M);
+	assert_true(raises_sigbus(p + PAGE_2M, false));
+	assert_int_equal(lseek(raw.backing, 0, SEEK_END), PAGE_2M);
+	assert_int_equal(lseek(fd, 0, SEEK_END), PAGE_2M);
+	assert_int_equal(ftruncate(fd, 2 * PAGE_2M), 0);
+	assert_false(raises_sigbus(p + PAGE_2M, false));
+	raw_mapping_close(&raw);
 }
 
 static void assert_map_fails(struct side *side, size_t length, int flags, int fd, off_t offset,
@@ -538,6 +579,7 @@ int main(void)
 		ON_BOTH(protections, POOL),
 		ON_BOTH(protection_is_kept, POOL),
 		ON_BOTH(unaligned_lengths, POOL),
+		ON_HUGEFUSE(reader_makes_nothing_longer, "", POOL),
 		ON_BOTH(bad_arguments, POOL),
 		ON_HUGEFUSE(foreign_descriptors, "", POOL),
 		ON_BOTH(beyond_the_end, POOL),

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -16,6 +17,14 @@
 #define PAGES    16
 #define CHILD_MS 20000
 #define TOKEN_MS 15000 /* longer than a token is good for */
+
+#define PER_PROCESS 64
+#define PER_USER    2048
+#define HOARDERS    (PER_USER / PER_PROCESS + 1)
+
+struct hoard {
+	int count[2], end[2]; /* pipes */
+};
 
 static struct fixture fixture;
 
@@ -144,6 +153,54 @@ static int token_expires(void *data)
 	return 0;
 }
 
+/* Take as many tokens as there are to be had, and keep them until the pipe is closed. */
+static int hoard_tokens(void *data)
+{
+	struct hoard *hoard = data;
+	int fd = open_file("token", O_RDWR);
+	struct hugefuse_ioc_map map;
+	int r = 0, nr = -1;
+
+	close(hoard->end[1]);
+	child_check(fd >= 0);
+	for (; r == 0; nr++)
+		r = raw_request(fd, HUGEFUSE_MAP_NORESERVE, 0, PAGE_2M, &map);
+	child_check(r == -EMFILE);
+	child_check(write(hoard->count[1], &nr, sizeof(nr)) == sizeof(nr));
+	child_check(read(hoard->end[0], &nr, 1) == 0);
+	return 0;
+}
+
+/* No process, and no user, can have all the tokens there are. */
+static void test_limits(void **state)
+{
+	pid_t children[HOARDERS];
+	struct hoard hoard;
+	int nr, total = 0;
+
+	mount_it();
+	close(fixture_file(&fixture, "token", O_RDWR | O_CREAT, 0));
+	assert_int_equal(chmod(fixture_path(&fixture, "token"), 0666), 0);
+	assert_int_equal(pipe2(hoard.count, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(hoard.end, O_CLOEXEC), 0);
+	for (int i = 0; i < HOARDERS; i++) {
+		children[i] = start_child(hoard_tokens, &hoard, ALICE);
+		assert_int_equal(read(hoard.count[0], &nr, sizeof(nr)), sizeof(nr));
+		assert_in_range(nr, 0, PER_PROCESS);
+		total += nr;
+	}
+	assert_int_equal(total, PER_USER);
+	assert_child(token_of_a_thread, NULL, BOB);
+	close(hoard.end[1]);
+	for (int i = 0; i < HOARDERS; i++)
+		assert_int_equal(wait_child(children[i], CHILD_MS), 0);
+	for (int i = 0; i < 2; i++)
+		close(hoard.count[i]);
+	close(hoard.end[0]);
+	assert_int_equal(unlink(fixture_path(&fixture, "token")), 0);
+	fixture_umount(&fixture);
+}
+
 /* The pages that a mapping of the whole mount leaves for nobody else. */
 static int map_everything(void *data)
 {
@@ -187,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tokens),
+		cmocka_unit_test(test_limits),
 	};
 
 	require_root();

@@ -33,8 +33,15 @@
  *    who has a reservation never fails. On hugetlbfs a worker lets a file grow by a mapping.
  *  - fallocate(2) that fails half-way keeps what it had allocated on hugetlbfs
  *    (hugetlbfs_fallocate()), and gives it back in hugefuse. The script has none.
+ *  - MAP_POPULATE ends at the first page that cannot be had (populate_vma_page_range()).
+ * hugefuse populates by several threads, of which the others go on: behind that page it
+ * populates what is reserved. The script does not populate where that would make a difference.
  *  - Punching a page that the file does not have drops private copies of it on hugetlbfs, but
  *    not in hugefuse, which punches what is there. The script avoids it.
+ *  - unmap_ref_private() looks for the child's page at the owner's address, for each mapping of
+ *    that page of the file, also another one in the owner's own address space: then it takes
+ * the page, with its data, from the owner, and spoils the other mapping, which gets SIGBUS from
+ *    there on. The script has no such write where a process maps that page twice.
  *  - Where a parent unmaps private pages that a child still shares, hugetlbfs restores the
  *    reservation twice (once in the parent's vm_ops->close, once when the child lets the page
  *    go) and never gives one of the two back. The script unmaps nothing while a child lives.

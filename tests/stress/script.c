@@ -56,6 +56,22 @@ static bool choose_slot(struct maker *maker, struct op *op)
 	return false;
 }
 
+/* Whether populating may end at a page, behind which there is one that is reserved. */
+static bool populates_in_part(struct maker *maker, const struct op *op)
+{
+	const struct model_file *file = model_find(&maker->model, op->name);
+	bool may_end = false;
+
+	if ((op->flags & (OP_NORESERVE | OP_PRIVATE)) != OP_NORESERVE || !file)
+		return false;
+	for (int idx = op->from; idx < op->from + op->nr; idx++) {
+		if (file->resv[idx] && !file->cached[idx] && may_end)
+			return true;
+		may_end = may_end || !file->resv[idx];
+	}
+	return false;
+}
+
 static bool choose_map(struct maker *maker, struct op *op)
 {
 	static const unsigned int kinds[] = {
@@ -69,9 +85,32 @@ static bool choose_map(struct maker *maker, struct op *op)
 	op->flags = kinds[below(maker, sizeof(kinds) / sizeof(kinds[0]))];
 	if (one_in(maker, 6))
 		op->flags |= OP_READONLY;
-	if (one_in(maker, 6))
+	if (one_in(maker, 6) && !populates_in_part(maker, op))
 		op->flags |= OP_POPULATE;
+	if (one_in(maker, 6))
+		op->flags |= OP_UNALIGNED;
 	return true;
+}
+
+/* Whether a write would take the page away from a child, and the process maps it twice. */
+static bool spoils(const struct model *model, const struct op *op)
+{
+	const struct model_proc *proc = &model->proc[op->proc];
+	const struct model_map *map = &proc->map[op->slot];
+	int anon = map->anon[op->from], idx = map->from + op->from;
+
+	if (!map->owner || anon == NO_PAGE || model->anon[anon].nr_refs == 1 ||
+	    model->counts.used < model->max)
+		return false;
+	for (int slot = 0; slot < NR_SLOTS; slot++) {
+		const struct model_map *other = &proc->map[slot];
+
+		if (other->exists && other != map && other->file == map->file &&
+		    other->flags & OP_PRIVATE && idx >= other->from &&
+		    idx < other->from + other->nr)
+			return true;
+	}
+	return false;
 }
 
 static bool choose_touch(struct maker *maker, struct op *op)
@@ -88,7 +127,9 @@ static bool choose_touch(struct maker *maker, struct op *op)
 	op->nr = 1;
 	if (!map->mapped[op->from] || map->poisoned)
 		return false;
-	return op->type == OP_READ || !(map->flags & OP_READONLY);
+	if (op->type == OP_READ)
+		return true;
+	return !(map->flags & OP_READONLY) && !spoils(&maker->model, op);
 }
 
 /* Whether @map would lose reservations, were pages [from, to) of it taken away: see model.h. */

@@ -242,7 +242,8 @@ struct counts target_text_counts(const struct target *target)
 		.surplus = fixture_counter(fixture, "surplus_hugepages"),
 	};
 
-	counts.used = sum_columns(fixture_path(fixture, ".hugefuse/files"), 2, -1, "");
+	counts.used = sum_columns(fixture_path(fixture, ".hugefuse/files"), 2, -1, "") /
+		      (long)(PAGE_2M / 1024); /* kB */
 	counts.used += sum_columns(fixture_path(fixture, ".hugefuse/maps"), 10, 8, "private");
 	return counts;
 }
