@@ -344,6 +344,7 @@ int main(void)
 		{"files", test_as_the_kernel, NULL, NULL, (void *)"files"},
 		{"remap", test_as_the_kernel, NULL, NULL, (void *)"remap"},
 		{"shm", test_as_the_kernel, NULL, NULL, (void *)"shm"},
+		{"storm", test_as_the_kernel, NULL, NULL, (void *)"storm"},
 		cmocka_unit_test(test_says_why),
 		cmocka_unit_test(test_command_line),
 		cmocka_unit_test(test_not_preloaded),
