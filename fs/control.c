@@ -99,6 +99,7 @@ static void drop_client(struct control *control, struct client *client)
 	struct mapping *mappings = client_take_mappings(client, true);
 	struct client **link;
 
+	control->mount->inodes.nr_freeing++;
 	mutex_lock(&control->lock);
 	for (link = &control->clients; *link != client; link = &(*link)->next)
 		;
@@ -114,6 +115,7 @@ static void drop_client(struct control *control, struct client *client)
 	shutdown(client->socket, SHUT_RDWR);
 	release_mappings(control, mappings);
 	client_put(client);
+	inode_end_freeing(control->mount);
 }
 
 /* Whether all that the client had mapped has gone with its memory. */
