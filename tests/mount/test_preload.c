@@ -283,6 +283,56 @@ static void test_counters(void **state)
 	fixture_umount(&fixture);
 }
 
+static void write_counter(const struct fixture *fixture, const char *name, int value)
+{
+	char path[PATH_MAX];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/.hugefuse/kernel/%s", fixture->dir, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_true(fprintf(file, "%d\n", value) > 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* What was added to the kernel's pool is known to whoever cleans up behind a dead daemon. */
+static void test_killed_when_resized(void **state)
+{
+	static const int sizes[] = {20, 3, 12};
+	struct fixture fixture = {0};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		fixture_mount(&fixture, "size=16M,max_size=64M");
+		write_counter(&fixture, "nr_hugepages", 30);
+		write_counter(&fixture, "nr_hugepages", sizes[i]);
+		write_counter(&fixture, "nr_overcommit_hugepages", 5);
+		fixture_kill(&fixture);
+		fixture_umount(&fixture);
+	}
+}
+
+/* A file that is read again from its start says what is so now, as the kernel's do. */
+static void test_counters_are_live(void **state)
+{
+	struct fixture fixture = {0};
+	char path[PATH_MAX], text[32] = "";
+	int fd;
+
+	fixture_mount(&fixture, "size=16M,max_size=64M");
+	snprintf(path, sizeof(path), "%s/.hugefuse/kernel/nr_hugepages", fixture.dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, text, sizeof(text)), 2);
+	assert_string_equal(text, "8\n");
+	write_counter(&fixture, "nr_hugepages", 12);
+	assert_int_equal(pread(fd, text, sizeof(text), 2), 0);
+	assert_int_equal(pread(fd, text, sizeof(text), 0), 3);
+	assert_string_equal(text, "12\n");
+	assert_int_equal(pread(fd, text, 1, 1), 1);
+	assert_int_equal(text[0], '2');
+	close(fd);
+	fixture_umount(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +348,8 @@ int main(void)
 		cmocka_unit_test(test_command_line),
 		cmocka_unit_test(test_not_preloaded),
 		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_counters_are_live),
+		cmocka_unit_test(test_killed_when_resized),
 	};
 
 	require_root();
