@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Populating ahead. Windows are changed under the lock by whoever resolved a fault, and eaten
- * up from below by compare-and-swap by whoever populates.
+ * Populating ahead. What is reserved is looked up without the lock, which is a leaf, so that a
+ * claim is entered only if its stream has not changed meanwhile.
  */
 #include "fs/ahead.h"
 
@@ -11,15 +11,12 @@ void ahead_init(struct ahead *ahead)
 {
 	mutex_init(&ahead->lock, LOCK_RANK_LEAF);
 	ahead->clock = 0;
-	for (int i = 0; i < AHEAD_STREAMS; i++) {
-		struct ahead_stream *stream = &ahead->stream[i];
-
-		stream->next = stream->end = 0;
-		stream->last = AHEAD_NEVER;
-		stream->window = 0;
-		stream->done_ns = 0;
-		stream->used = 0;
-	}
+	ahead->claims = NULL;
+	for (int i = 0; i < AHEAD_STREAMS; i++)
+		ahead->stream[i] = (struct ahead_stream){.next = AHEAD_NEVER,
+							 .end = AHEAD_NEVER,
+							 .last = AHEAD_NEVER,
+							 .opened = true};
 }
 
 void ahead_deinit(struct ahead *ahead)
@@ -34,132 +31,193 @@ static bool continues(const struct ahead_stream *stream, int64_t idx)
 	return idx == stream->last + 1 || (idx > stream->last && idx <= stream->end);
 }
 
-/* The stream that @idx carries on, or the one unused for the longest time. */
-static struct ahead_stream *find_stream(struct ahead *ahead, int64_t idx)
+/* The stream that @idx carries on or is waited for in; else the one without a waiter that was
+ * unused for the longest time, or NULL. */
+static struct ahead_stream *find_stream_locked(struct ahead *ahead, int64_t idx)
 {
-	struct ahead_stream *oldest = &ahead->stream[0];
+	struct ahead_stream *oldest = NULL;
 
+	mutex_assert_held(&ahead->lock);
 	for (int i = 0; i < AHEAD_STREAMS; i++) {
-		if (continues(&ahead->stream[i], idx))
-			return &ahead->stream[i];
-		if (ahead->stream[i].used < oldest->used)
-			oldest = &ahead->stream[i];
+		struct ahead_stream *stream = &ahead->stream[i];
+
+		if (continues(stream, idx) || stream->last == idx)
+			return stream;
+		if (!stream->waiter && (!oldest || stream->used < oldest->used))
+			oldest = stream;
 	}
 	return oldest;
 }
 
-/* Pages before @next are not wanted any more. Claimers move it too: it never goes back. */
-static void advance(struct ahead_stream *stream, int64_t next)
+static void start_stream(struct ahead_stream *stream, int64_t idx)
 {
-	int64_t old = stream->next;
-
-	while (old < next && !atomic_compare_exchange_weak(&stream->next, &old, next))
-		;
+	stream->next = stream->end = idx + 1;
+	stream->window = AHEAD_FIRST_SIZE;
 }
 
-int64_t ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to)
+static void carry_on(struct ahead_stream *stream, int64_t idx, void *waiter)
+{
+	if (stream->next < idx + 1)
+		stream->next = idx + 1;
+	if (stream->end < idx + 1)
+		stream->end = idx + 1;
+	stream->window *= 2;
+	stream->waiter = waiter;
+	stream->wait_end = stream->end;
+	stream->is_claimed = false;
+}
+
+bool ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to, void *waiter)
 {
 	struct ahead_stream *stream;
-	int64_t next, end;
+	bool waits = false;
 
 	mutex_lock(&ahead->lock);
-	stream = find_stream(ahead, idx);
-	if (continues(stream, idx)) {
-		stream->window = stream->window ? 2 * stream->window : AHEAD_FIRST_SIZE;
-		advance(stream, idx + 1);
-		end = stream->end;
-	} else {
-		stream->window = AHEAD_FIRST_SIZE;
-		/* Empty while it moves, so that nobody claims from one window to the other. */
-		stream->end = 0;
-		stream->next = end = idx + 1;
-		stream->done_ns = 0;
-	}
+	stream = find_stream_locked(ahead, idx);
+	if (!stream || stream->waiter || stream->last == idx)
+		goto out_unlock;
+	waits = continues(stream, idx);
+	if (waits)
+		carry_on(stream, idx, waiter);
+	else
+		start_stream(stream, idx);
+	stream->last = idx;
+	stream->opened = false;
+	stream->max = max;
+	stream->to = to;
+	stream->used = ++ahead->clock;
 	if (stream->window > max)
 		stream->window = max;
-	if (end < idx + 1 + stream->window)
-		end = idx + 1 + stream->window;
-	if (end > to)
-		end = to;
-	stream->last = idx;
-	stream->used = ++ahead->clock;
-	stream->end = end;
-	next = stream->next;
+out_unlock:
 	mutex_unlock(&ahead->lock);
-	return end > next ? end - next : 0;
+	return waits;
 }
 
-static int stream_at_locked(const struct ahead *ahead, int64_t idx)
+/* Open the next window: find its mark. Drops the lock in between. */
+static void open_window_locked(struct ahead *ahead, struct ahead_stream *stream,
+			       struct page_space *space)
 {
-	mutex_assert_held(&ahead->lock);
-	for (int i = 0; i < AHEAD_STREAMS; i++) {
-		if (ahead->stream[i].last == idx)
-			return i;
-	}
-	return -1;
-}
+	int64_t end = stream->end, last = stream->last;
+	int64_t to = end + stream->window < stream->to ? end + stream->window : stream->to;
+	int64_t mark;
 
-int ahead_stream_at(struct ahead *ahead, int64_t idx)
-{
-	int number;
-
+	mutex_unlock(&ahead->lock);
+	mark = end < to ? page_next_reserved(space, end, to) : -1;
 	mutex_lock(&ahead->lock);
-	number = stream_at_locked(ahead, idx);
-	mutex_unlock(&ahead->lock);
-	return number;
+	if (stream->opened || stream->end != end || stream->last != last)
+		return;
+	stream->opened = true;
+	if (mark < 0)
+		return;
+	stream->next = mark + 1;
+	stream->end = mark + 1 + stream->window;
+	if (stream->end > stream->to)
+		stream->end = stream->to;
 }
 
-void ahead_done(struct ahead *ahead, int64_t idx, uint64_t now)
+/* The next page of @stream's window, or -1. Drops the lock in between. */
+static int64_t next_page_locked(struct ahead *ahead, struct ahead_stream *stream,
+				struct page_space *space)
 {
-	int number;
+	int64_t next, end, last, idx;
 
-	mutex_lock(&ahead->lock);
-	number = stream_at_locked(ahead, idx);
-	if (number >= 0)
-		ahead->stream[number].done_ns = now;
-	mutex_unlock(&ahead->lock);
-}
-
-uint64_t ahead_since_done(struct ahead *ahead, int64_t idx, uint64_t now)
-{
-	const struct ahead_stream *stream;
-	uint64_t since = UINT64_MAX;
-
-	mutex_lock(&ahead->lock);
-	stream = find_stream(ahead, idx);
-	if (continues(stream, idx) && stream->done_ns)
-		since = now > stream->done_ns ? now - stream->done_ns : 0;
-	mutex_unlock(&ahead->lock);
-	return since;
-}
-
-static int64_t claim_in_stream(struct ahead_stream *stream, struct page_space *space)
-{
-	int64_t next = stream->next, end = stream->end, idx;
-
-	while (next < end) {
-		idx = page_next_reserved(space, next, end);
-		if (atomic_compare_exchange_strong(&stream->next, &next,
-						   idx < 0 ? end : idx + 1))
-			return idx;
+	for (;;) {
+		if (stream->next >= stream->end && !stream->opened)
+			open_window_locked(ahead, stream, space);
+		next = stream->next;
 		end = stream->end;
-	}
-	return -1;
-}
-
-int64_t ahead_claim_from(struct ahead *ahead, int number, struct page_space *space)
-{
-	return number < 0 ? -1 : claim_in_stream(&ahead->stream[number], space);
-}
-
-int64_t ahead_claim(struct ahead *ahead, struct page_space *space)
-{
-	int64_t idx;
-
-	for (int i = 0; i < AHEAD_STREAMS; i++) {
-		idx = claim_in_stream(&ahead->stream[i], space);
+		last = stream->last;
+		if (next >= end) {
+			if (stream->opened)
+				return -1;
+			continue;
+		}
+		mutex_unlock(&ahead->lock);
+		idx = page_next_reserved(space, next, end);
+		mutex_lock(&ahead->lock);
+		if (stream->next != next || stream->end != end || stream->last != last)
+			continue;
+		stream->next = idx < 0 ? end : idx + 1;
 		if (idx >= 0)
 			return idx;
 	}
-	return -1;
+}
+
+static bool claim_locked(struct ahead *ahead, struct ahead_stream *stream,
+			 struct page_space *space, struct ahead_claim *ret_claim)
+{
+	*ret_claim = (struct ahead_claim){.stream = stream};
+	if (stream->waiter && !stream->is_claimed) {
+		stream->is_claimed = true;
+		ret_claim->waiter = stream->waiter;
+		ret_claim->idx = stream->last;
+	} else {
+		ret_claim->idx = next_page_locked(ahead, stream, space);
+	}
+	if (ret_claim->idx < 0)
+		return false;
+	ret_claim->next = ahead->claims;
+	ahead->claims = ret_claim;
+	return true;
+}
+
+bool ahead_claim(struct ahead *ahead, struct page_space *space, struct ahead_claim *ret_claim)
+{
+	bool found = false;
+
+	mutex_lock(&ahead->lock);
+	for (int i = 0; i < 2 * AHEAD_STREAMS && !found; i++) {
+		struct ahead_stream *stream = &ahead->stream[i % AHEAD_STREAMS];
+
+		if (i >= AHEAD_STREAMS || stream->waiter)
+			found = claim_locked(ahead, stream, space, ret_claim);
+	}
+	mutex_unlock(&ahead->lock);
+	return found;
+}
+
+void ahead_done(struct ahead *ahead, struct ahead_claim *claim, bool failed)
+{
+	struct ahead_claim **link = &ahead->claims;
+
+	mutex_lock(&ahead->lock);
+	while (*link != claim)
+		link = &(*link)->next;
+	*link = claim->next;
+	if (failed) {
+		claim->stream->next = claim->stream->end;
+		claim->stream->opened = true;
+	}
+	mutex_unlock(&ahead->lock);
+}
+
+/* Whether all of the waiter's window has been claimed, and is done. */
+static bool is_ready_locked(const struct ahead *ahead, const struct ahead_stream *stream)
+{
+	mutex_assert_held(&ahead->lock);
+	if (!stream->is_claimed || stream->next < stream->wait_end)
+		return false;
+	for (const struct ahead_claim *claim = ahead->claims; claim; claim = claim->next) {
+		if (claim->stream == stream && claim->idx < stream->wait_end)
+			return false;
+	}
+	return true;
+}
+
+void *ahead_take_ready(struct ahead *ahead, bool any, int64_t *ret_end)
+{
+	void *waiter = NULL;
+
+	mutex_lock(&ahead->lock);
+	for (int i = 0; i < AHEAD_STREAMS && !waiter; i++) {
+		struct ahead_stream *stream = &ahead->stream[i];
+
+		if (!stream->waiter || !(any || is_ready_locked(ahead, stream)))
+			continue;
+		waiter = stream->waiter;
+		stream->waiter = NULL;
+		*ret_end = stream->wait_end;
+	}
+	mutex_unlock(&ahead->lock);
+	return waiter;
 }

@@ -4,10 +4,14 @@
  * readahead, a mapping is touched by a few sequential streams, and the window ahead of each
  * doubles whenever the stream faults again. Only reserved pages are populated: no page is
  * taken that somebody else could have had.
+ *
+ * A window begins behind a page that is left out, the mark: the stream faults there, before it
+ * gets to pages that are just being cleared, on which it would wait in the kernel. It is kept
+ * waiting until the rest of the window is there (the waiter); the next window is opened as soon
+ * as all pages of this one are claimed, so that nobody who populates has to stop.
  */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,35 +22,49 @@
 #define AHEAD_FIRST_SIZE 4 /* pages of a stream's first window */
 
 struct ahead_stream {
-	_Atomic int64_t next, end; /* the window: pages still to populate */
-	int64_t last;              /* ahead->lock; where the stream faulted last */
-	int64_t window;            /* ahead->lock; pages */
-	uint64_t done_ns;          /* ahead->lock; when its last window was there */
-	uint64_t used;             /* ahead->lock; for replacing the oldest */
+	int64_t next, end; /* pages that are not claimed yet; @end is the window's, too */
+	int64_t last;      /* where the stream faulted last */
+	int64_t window;    /* pages of the next window */
+	int64_t max, to;   /* of the last fault */
+	bool opened;       /* the window is the one behind the last fault's */
+	void *waiter;      /* who faulted on page @last, until its window is there */
+	int64_t wait_end;  /* the waiter's window ends here */
+	bool is_claimed;   /* the waiter's own page */
+	uint64_t used;     /* for replacing the oldest */
+};
+
+/* A page that somebody populates. */
+struct ahead_claim {
+	int64_t idx;
+	void *waiter; /* whose own page it is, or NULL */
+	struct ahead_stream *stream;
+	struct ahead_claim *next; /* lock */
 };
 
 struct ahead {
-	struct mutex lock; /* LOCK_RANK_LEAF */
-	uint64_t clock;    /* lock */
+	struct mutex lock;          /* LOCK_RANK_LEAF; all of this */
+	uint64_t clock;             /* how often there was a fault */
+	struct ahead_claim *claims; /* not done yet */
 	struct ahead_stream stream[AHEAD_STREAMS];
 };
 
 void ahead_init(struct ahead *ahead);
 void ahead_deinit(struct ahead *ahead);
 /*
- * Page @idx has been faulted on; windows reach at most @max pages ahead and not behind @to.
- * Returns how many pages there are to populate in its stream.
+ * Page @idx has been faulted on; windows are of at most @max pages and do not reach beyond @to.
+ * true: it carries on a stream, and @waiter is kept until ahead_take_ready() gives it back.
+ * false: it does not, or the stream has a waiter already; the page is the caller's to populate.
  */
-int64_t ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to);
-/* The stream that faulted on @idx last has got its page, or its whole window, at @now. */
-void ahead_done(struct ahead *ahead, int64_t idx, uint64_t now);
-/* How long before @now the stream that @idx carries on had got it; UINT64_MAX if there is none.
+bool ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to, void *waiter);
+/*
+ * Claim a page: a waiter's own, or the next of a window that is reserved in @space and not
+ * there; windows with a waiter come first. false: there is none.
  */
-uint64_t ahead_since_done(struct ahead *ahead, int64_t idx, uint64_t now);
-/* The number of the stream that faulted on @idx last, or -1. */
-int ahead_stream_at(struct ahead *ahead, int64_t idx);
-/* Claim the next page of stream @number; else as ahead_claim(). */
-int64_t ahead_claim_from(struct ahead *ahead, int number, struct page_space *space);
-/* Claim the next page of any stream that is reserved in @space and not there, or -1. Lock-free.
+bool ahead_claim(struct ahead *ahead, struct page_space *space, struct ahead_claim *ret_claim);
+/* The page of @claim is there or, with @failed, cannot be had: then its window ends with it. */
+void ahead_done(struct ahead *ahead, struct ahead_claim *claim, bool failed);
+/*
+ * A waiter whose window, which ends at *ret_end, is there; with @any one whose window is not.
+ * NULL: there is none.
  */
-int64_t ahead_claim(struct ahead *ahead, struct page_space *space);
+void *ahead_take_ready(struct ahead *ahead, bool any, int64_t *ret_end);

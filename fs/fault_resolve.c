@@ -23,7 +23,7 @@
 #include "fs/log.h"
 #include "fs/mapping.h"
 #include "fs/mount.h"
-#include "fs/populate.h"
+#include "fs/populate_ahead.h"
 #include "fs/reconcile.h"
 
 static const enum fault_counter outcome_counter[NR_PAGE_OUTCOMES] = {
@@ -113,7 +113,7 @@ static bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 	if (!fault_resolved(thread, fault, r))
 		return false;
 	if (r >= 0)
-		populate_ahead(thread, mapping, fault->idx, ahead);
+		populate_ahead(thread, mapping, ahead);
 	return true;
 }
 

@@ -22,12 +22,10 @@
 #include "fs/clock.h"
 #include "fs/fault_resolve.h"
 #include "fs/mapping.h"
-#include "fs/populate.h"
 
 #define READ_MESSAGES 16
 
 static const struct timespec no_time;
-static const struct timespec lazy_time = {.tv_nsec = 300000};
 
 struct fault_source {
 	int uffd;
@@ -207,14 +205,11 @@ void fault_thread_poll(struct fault_thread *thread)
 		;
 }
 
-/* Sleep until something comes; behind a window only as long as its stream is expected. */
+/* Sleep until something comes. */
 static void wait_for_work(struct fault_thread *thread)
 {
 	thread->sleeping = true;
-	if (!thread->lazy)
-		poll_once(thread, NULL);
-	else if (poll_once(thread, &lazy_time) == 0)
-		populate_lazy(thread);
+	poll_once(thread, NULL);
 }
 
 static void *fault_thread_main(void *data)
@@ -233,7 +228,6 @@ static void *fault_thread_main(void *data)
 	while (thread->background)
 		background_step(thread);
 	run_work(thread);
-	populate_drop_lazy(thread);
 	fault_thread_drop_sources(thread, NULL);
 	return NULL;
 }

@@ -61,8 +61,6 @@ struct fault_thread {
 	struct fault_work *work, **work_tail; /* lock */
 	struct fault_source *sources;         /* lock; freed by the thread alone */
 	struct fault_background *background;  /* the thread */
-	struct mapping *lazy; /* the thread; whose stream may come back soon: populate.h */
-	int64_t lazy_idx, lazy_max;
 	struct fault_thread_stat stat;
 };
 

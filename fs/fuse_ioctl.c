@@ -80,7 +80,7 @@ static void ioctl_mount(fuse_req_t req, size_t out_size)
 	struct mount *mount = request_mount(req);
 	struct hugefuse_ioc_mount reply = {
 		.page_size = mount->backing->page_size,
-		.backing = HUGEFUSE_BACKING_HUGETLB,
+		.backing = mount->is_thp ? HUGEFUSE_BACKING_THP : HUGEFUSE_BACKING_HUGETLB,
 	};
 
 	if (out_size < sizeof(reply))

@@ -300,6 +300,57 @@ void mapping_wake(const struct mapping *mapping, int uffd, uint64_t address)
 	ioctl(uffd, UFFDIO_WAKE, &range);
 }
 
+/*
+ * How many of the pages [from, to) follow each other in one segment and one userfaultfd: at
+ * least the first, which *ret_address is of. 0: it is not mapped. Lock-free.
+ */
+static int64_t run_at(struct mapping *mapping, int64_t from, int64_t to, uint64_t *ret_address)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	const struct segments *segments;
+	int64_t end = from;
+
+	rcu_read_lock();
+	segments = rcu_dereference(mapping->segments);
+	for (uint32_t i = 0; segments && i < segments->nr && end == from; i++) {
+		const struct segment *segment = &segments->segment[i];
+		int64_t nr = (int64_t)((segment->end - segment->start) / page_size);
+
+		if (from >= segment->idx && from < segment->idx + nr) {
+			*ret_address =
+				segment->start + (uint64_t)(from - segment->idx) * page_size;
+			end = segment->idx + nr;
+		}
+	}
+	rcu_read_unlock();
+	if (end > mapping_shard_end(mapping, from))
+		end = mapping_shard_end(mapping, from);
+	return (end < to ? end : to) - from;
+}
+
+void mapping_enter(struct mapping *mapping, int64_t from, int64_t to)
+{
+	int64_t page_size = (int64_t)mapping->mount->backing->page_size, nr;
+	struct uffdio_continue enter = {0};
+	uint64_t address = 0;
+
+	for (; from < to; from += nr) {
+		nr = run_at(mapping, from, to, &address);
+		if (nr <= 0)
+			return;
+		enter.range = (struct uffdio_range){address, (uint64_t)(nr * page_size)};
+		enter.mapped = 0;
+		if (ioctl(mapping_uffd_of(mapping, from), UFFDIO_CONTINUE, &enter) == 0)
+			continue;
+		if (enter.mapped > 0)
+			nr = enter.mapped / page_size;
+		else if (errno == EEXIST)
+			nr = 1;
+		else
+			return;
+	}
+}
+
 /* What is cut out of a segment by [start, end): the index of its first page, and how many. */
 static int64_t cut_pages(const struct segment *segment, uint64_t start, uint64_t end,
 			 uint64_t page_size, int64_t *ret_idx)

@@ -76,7 +76,6 @@ struct mapping {
 	_Atomic bool refused;      /* pages were taken out of the userfaultfd for want of one */
 	_Atomic uint64_t nr_refs;
 	_Atomic uint64_t nr_faults;
-	_Atomic uint32_t nr_ahead;    /* threads that populate ahead in it */
 	_Atomic int64_t reconcile_at; /* the hole to look at next */
 	struct ahead ahead;
 	struct rcu_head rcu;
@@ -109,6 +108,13 @@ int64_t mapping_index_at(struct mapping *mapping, uint64_t address);
 uint64_t mapping_address_of(struct mapping *mapping, int64_t idx);
 /* Wake who waits in @uffd, one of the mapping's, for the page at @address. */
 void mapping_wake(const struct mapping *mapping, int uffd, uint64_t address);
+/*
+ * Enter what is there of pages [from, to) into the client's page table, so that it does not
+ * fault on them, and wake who waits for one of them. It may end early, where a page is not
+ * there or not mapped: what is not entered is the kernel's to find. Shared mappings of hugetlb
+ * only.
+ */
+void mapping_enter(struct mapping *mapping, int64_t from, int64_t to);
 /* The userfaultfd that page @idx belongs to, or -1. */
 int mapping_uffd_of(const struct mapping *mapping, int64_t idx);
 /* Behind the last page of the userfaultfd that page @idx belongs to. */

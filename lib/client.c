@@ -271,8 +271,8 @@ static int map_plainly(void *addr, int prot, int flags, int fd, struct region *r
 	region->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	region->length = round_up(region->length, region->page_size);
 	region->shard_length = region->length;
-	region->addr = mmap(addr, region->length, prot, flags & ~MAP_HUGETLB, fd,
-			    (off_t)region->offset);
+	region->addr = system_mmap(addr, region->length, prot, flags & ~MAP_HUGETLB, fd,
+				   (off_t)region->offset);
 	if (region->addr == MAP_FAILED) {
 		region->addr = NULL;
 		return -errno;
@@ -280,7 +280,7 @@ static int map_plainly(void *addr, int prot, int flags, int fd, struct region *r
 	region_cut(region->addr, region->length, tell_unmapped, NULL);
 	r = region_add(region);
 	if (r < 0)
-		munmap(region->addr, region->length);
+		system_munmap(region->addr, region->length);
 	return r;
 }
 

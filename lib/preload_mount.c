@@ -165,7 +165,9 @@ int preload_unlinked_file(const char *what, unsigned int page_shift, size_t size
 	}
 	if (size > 0) {
 		size = (size + *ret_page_size - 1) & ~(*ret_page_size - 1);
-		r = size == 0 ? -ENOMEM : (ftruncate(fd, (off_t)size) < 0 ? -errno : 0);
+		/* what is too long for a file is too long for an address space */
+		if (size == 0 || ftruncate(fd, (off_t)size) < 0)
+			r = -ENOMEM;
 	}
 	if (r < 0) {
 		close(fd);

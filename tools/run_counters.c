@@ -12,13 +12,14 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "fs/pool.h"
 #include "fs/run_dir.h"
+#include "hugefuse_protocol.h"
 
 struct cover {
 	const char *target; /* after a slash at the end comes hugepages-NkB, in both */
@@ -106,17 +107,37 @@ static int show_hugetlbfs(const struct verb *verb, const char *mountpoint)
 	return r;
 }
 
+/* The kernel's counters are those of hugetlb pages; other mounts have nothing to say there. */
+static int read_page_size(const struct verb *verb, const char *mountpoint,
+			  uint64_t *ret_page_kb)
+{
+	struct hugefuse_ioc_mount about;
+	int fd = open(mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	r = fd < 0 ? -errno : (ioctl(fd, HUGEFUSE_IOC_MOUNT, &about) < 0 ? -errno : 0);
+	if (fd >= 0)
+		close(fd);
+	if (r < 0)
+		return cmd_fail(verb, EXIT_FAILED, "%s: %s", mountpoint, strerror(-r));
+	if (about.backing != HUGEFUSE_BACKING_HUGETLB)
+		return cmd_fail(
+			verb, EXIT_FAILED,
+			"%s: --counters needs a mount with hugetlb pages; mount it with "
+			"-o backing=hugetlb",
+			mountpoint);
+	*ret_page_kb = about.page_size >> 10;
+	return EXIT_OK;
+}
+
 int run_counters(const struct verb *verb, const char *mountpoint)
 {
 	char source[PATH_MAX], target[128], pool[64] = "";
-	uint64_t page_kb;
-	struct statfs fs;
+	uint64_t page_kb = 0;
 	int r;
 
-	if (statfs(mountpoint, &fs) < 0)
-		return cmd_fail(verb, EXIT_FAILED, "%s: %s", mountpoint, strerror(errno));
-	page_kb = (uint64_t)fs.f_bsize >> 10;
-	r = enter_namespace(verb);
+	r = read_page_size(verb, mountpoint, &page_kb);
+	if (r == EXIT_OK)
+		r = enter_namespace(verb);
 	for (size_t i = 0; r == EXIT_OK && i < sizeof(covers) / sizeof(covers[0]); i++) {
 		const struct cover *cover = &covers[i];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Populating ahead: which pages it wants for which faults, and that it gives each of them to
- * one thread.
+ * Populating ahead: which pages it wants for which faults, that it gives each of them to one
+ * thread, and for what a waiter waits.
  */
 #include "fs/ahead.h"
 
@@ -35,13 +35,43 @@ static void deinit(struct page_test *test, struct ahead *ahead)
 	page_test_deinit(test, &config);
 }
 
-/* The pages that ahead_claim() gives are just [from, to), in order. */
+/* Claim a page and be done with it at once; -1 if there is none. */
+static int64_t claim_one(struct page_test *test, struct ahead *ahead)
+{
+	struct ahead_claim claim;
+
+	if (!ahead_claim(ahead, &test->space[1], &claim))
+		return -1;
+	ahead_done(ahead, &claim, false);
+	return claim.idx;
+}
+
+/* The pages that can be claimed are just [from, to), in order. */
 static void assert_claims(struct page_test *test, struct ahead *ahead, int64_t from, int64_t to)
 {
 	for (int64_t idx = from; idx < to; idx++)
-		assert_int_equal(ahead_claim(ahead, &test->space[1]), idx);
-	assert_int_equal(ahead_claim(ahead, &test->space[1]), -1);
+		assert_int_equal(claim_one(test, ahead), idx);
+	assert_int_equal(claim_one(test, ahead), -1);
 }
+
+/* The window of @waiter is there, and ends at @end; no other is. */
+static void assert_ready(struct ahead *ahead, const void *waiter, int64_t end)
+{
+	int64_t ready_end = -1;
+
+	assert_ptr_equal(ahead_take_ready(ahead, false, &ready_end), waiter);
+	assert_int_equal(ready_end, end);
+	assert_null(ahead_take_ready(ahead, false, &ready_end));
+}
+
+static void assert_none_ready(struct ahead *ahead)
+{
+	int64_t end;
+
+	assert_null(ahead_take_ready(ahead, false, &end));
+}
+
+static char waiter, other_waiter;
 
 static void test_nothing_before_a_fault(void **state)
 {
@@ -50,47 +80,164 @@ static void test_nothing_before_a_fault(void **state)
 
 	init(&test, &ahead);
 	assert_int_equal(page_reserve(&test.space[1], 0, 100, NULL), 100);
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), -1);
+	assert_int_equal(claim_one(&test, &ahead), -1);
+	/* Nothing is carried on by the very first page. */
+	assert_false(ahead_fault(&ahead, 0, MAX, END, &waiter));
+	assert_none_ready(&ahead);
 	deinit(&test, &ahead);
 }
 
-/* The window begins behind the fault, and doubles whenever its end is reached. */
+/* The window begins behind its mark, and doubles whenever that is faulted on. */
 static void test_window_doubles_up_to_max(void **state)
 {
-	static const int windows[] = {AHEAD_FIRST_SIZE, 8, 16, 32, MAX, MAX, MAX};
+	static const int windows[] = {8, 16, 32, MAX, MAX, MAX};
 	struct page_test test;
 	struct ahead ahead;
-	int64_t idx = 0;
+	int64_t mark = 1, end = mark + 1 + AHEAD_FIRST_SIZE;
 
 	init(&test, &ahead);
 	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
+	assert_false(ahead_fault(&ahead, 0, MAX, END, &waiter));
+	assert_claims(&test, &ahead, mark + 1, end);
 	for (size_t i = 0; i < ARRAY_SIZE(windows); i++) {
-		assert_int_equal(ahead_fault(&ahead, idx, MAX, END), windows[i]);
-		assert_claims(&test, &ahead, idx + 1, idx + 1 + windows[i]);
-		/* The first page that nobody populated. */
-		idx += 1 + windows[i];
+		assert_true(ahead_fault(&ahead, mark, MAX, END, &waiter));
+		assert_none_ready(&ahead);
+		assert_int_equal(claim_one(&test, &ahead), mark);
+		assert_ready(&ahead, &waiter, end);
+		/* The next one is populated without a fault. */
+		mark = end;
+		end = mark + 1 + windows[i];
+		assert_claims(&test, &ahead, mark + 1, end);
 	}
 	deinit(&test, &ahead);
 }
 
-/* What is not claimed yet is not forgotten, and not given twice. */
-static void test_window_goes_on_where_it_was(void **state)
+/* A waiter waits for all pages of its window, those that others are at too, and for no more. */
+static void test_waiter_waits_for_its_window(void **state)
+{
+	struct ahead_claim slow, own, next;
+	struct page_test test;
+	struct ahead ahead;
+
+	init(&test, &ahead);
+	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
+	ahead_fault(&ahead, 0, MAX, END, &waiter);
+	assert_true(ahead_claim(&ahead, &test.space[1], &slow));
+	assert_int_equal(slow.idx, 2);
+	assert_null(slow.waiter);
+	assert_true(ahead_fault(&ahead, 1, MAX, END, &waiter));
+	assert_true(ahead_claim(&ahead, &test.space[1], &own));
+	assert_int_equal(own.idx, 1);
+	assert_ptr_equal(own.waiter, &waiter);
+	for (int64_t idx = 3; idx < 6; idx++)
+		assert_int_equal(claim_one(&test, &ahead), idx);
+	/* All of it is claimed: the next window is opened, behind its mark. */
+	assert_true(ahead_claim(&ahead, &test.space[1], &next));
+	assert_int_equal(next.idx, 7);
+	ahead_done(&ahead, &own, false);
+	assert_none_ready(&ahead);
+	ahead_done(&ahead, &slow, false);
+	assert_ready(&ahead, &waiter, 6);
+	ahead_done(&ahead, &next, false);
+	deinit(&test, &ahead);
+}
+
+/* Others who fault where somebody waits see to their pages themselves. */
+static void test_one_waiter_of_a_stream(void **state)
 {
 	struct page_test test;
 	struct ahead ahead;
 
 	init(&test, &ahead);
 	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
-	assert_int_equal(ahead_fault(&ahead, 10, MAX, END), 4);
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), 11);
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), 12);
-	/* The thread has overtaken: 13 it has itself. */
-	ahead_fault(&ahead, 13, MAX, END);
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), 14);
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), 15);
-	/* It is behind what was claimed. */
-	ahead_fault(&ahead, 14, MAX, END);
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), 16);
+	ahead_fault(&ahead, 0, MAX, END, &waiter);
+	assert_int_equal(claim_one(&test, &ahead), 2);
+	assert_true(ahead_fault(&ahead, 1, MAX, END, &waiter));
+	assert_false(ahead_fault(&ahead, 1, MAX, END, &other_waiter));
+	assert_false(ahead_fault(&ahead, 3, MAX, END, &other_waiter));
+	assert_int_equal(claim_one(&test, &ahead), 1);
+	for (int64_t idx = 3; idx < 6; idx++)
+		assert_int_equal(claim_one(&test, &ahead), idx);
+	assert_ready(&ahead, &waiter, 6);
+	/* Nobody waits for this page any more, and it is no new stream. */
+	assert_false(ahead_fault(&ahead, 1, MAX, END, &other_waiter));
+	assert_claims(&test, &ahead, 7, 15);
+	deinit(&test, &ahead);
+}
+
+/* A fault in the middle of the window: what is before it is not wanted. */
+static void test_stream_overtakes(void **state)
+{
+	struct page_test test;
+	struct ahead ahead;
+
+	init(&test, &ahead);
+	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
+	ahead_fault(&ahead, 10, MAX, END, &waiter);
+	assert_int_equal(claim_one(&test, &ahead), 12);
+	assert_true(ahead_fault(&ahead, 14, MAX, END, &waiter));
+	assert_int_equal(claim_one(&test, &ahead), 14);
+	assert_int_equal(claim_one(&test, &ahead), 15);
+	assert_ready(&ahead, &waiter, 16);
+	assert_claims(&test, &ahead, 17, 25);
+	deinit(&test, &ahead);
+}
+
+/* Streams that are waited for come first. */
+static void test_waiters_come_first(void **state)
+{
+	struct page_test test;
+	struct ahead ahead;
+
+	init(&test, &ahead);
+	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
+	ahead_fault(&ahead, 0, MAX, END, NULL);
+	ahead_fault(&ahead, 1000, MAX, END, NULL);
+	assert_int_equal(claim_one(&test, &ahead), 2);
+	assert_true(ahead_fault(&ahead, 1001, MAX, END, &waiter));
+	assert_int_equal(claim_one(&test, &ahead), 1001);
+	assert_ready(&ahead, &waiter, 1002);
+	assert_int_equal(claim_one(&test, &ahead), 3);
+	assert_true(ahead_fault(&ahead, 1002, MAX, END, &waiter));
+	assert_int_equal(claim_one(&test, &ahead), 1002);
+	assert_int_equal(claim_one(&test, &ahead), 1004);
+	deinit(&test, &ahead);
+}
+
+/* A page that cannot be had ends the window, and nobody waits for the rest of it. */
+static void test_failure_ends_the_window(void **state)
+{
+	struct ahead_claim claim;
+	struct page_test test;
+	struct ahead ahead;
+
+	init(&test, &ahead);
+	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
+	ahead_fault(&ahead, 0, MAX, END, &waiter);
+	assert_int_equal(claim_one(&test, &ahead), 2);
+	assert_true(ahead_fault(&ahead, 1, MAX, END, &waiter));
+	assert_int_equal(claim_one(&test, &ahead), 1);
+	assert_true(ahead_claim(&ahead, &test.space[1], &claim));
+	ahead_done(&ahead, &claim, true);
+	assert_int_equal(claim_one(&test, &ahead), -1);
+	assert_ready(&ahead, &waiter, 6);
+	deinit(&test, &ahead);
+}
+
+/* When all is over waiters are taken as they are. */
+static void test_any_waiter(void **state)
+{
+	struct page_test test;
+	struct ahead ahead;
+	int64_t end;
+
+	init(&test, &ahead);
+	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
+	ahead_fault(&ahead, 0, MAX, END, &waiter);
+	assert_true(ahead_fault(&ahead, 1, MAX, END, &waiter));
+	assert_none_ready(&ahead);
+	assert_ptr_equal(ahead_take_ready(&ahead, true, &end), &waiter);
+	assert_null(ahead_take_ready(&ahead, true, &end));
 	deinit(&test, &ahead);
 }
 
@@ -102,9 +249,9 @@ static void test_limits(void **state)
 		{0, 64, 100, AHEAD_FIRST_SIZE},
 		{0, 3, 100, 3},
 		{0, 1, 100, 1},
-		{0, 0, 100, 0},
-		{96, 64, 100, 3},
-		{98, 64, 100, 1},
+		{95, 64, 100, 3},
+		{97, 64, 100, 1},
+		{98, 64, 100, 0},
 		{99, 64, 100, 0},
 	};
 	struct page_test test;
@@ -113,10 +260,10 @@ static void test_limits(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		init(&test, &ahead);
 		assert_int_equal(page_reserve(&test.space[1], 0, 200, NULL), 200);
-		assert_int_equal(ahead_fault(&ahead, cases[i].idx, cases[i].max, cases[i].to),
-				 cases[i].expected);
-		assert_claims(&test, &ahead, cases[i].idx + 1,
-			      cases[i].idx + 1 + cases[i].expected);
+		assert_false(
+			ahead_fault(&ahead, cases[i].idx, cases[i].max, cases[i].to, &waiter));
+		assert_claims(&test, &ahead, cases[i].idx + 2,
+			      cases[i].idx + 2 + cases[i].expected);
 		deinit(&test, &ahead);
 	}
 }
@@ -125,14 +272,16 @@ static void test_never_behind_to(void **state)
 {
 	struct page_test test;
 	struct ahead ahead;
-	int64_t idx;
+	int64_t idx, end;
 
 	init(&test, &ahead);
 	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
 	for (int64_t fault = 0; fault < 100; fault++) {
-		assert_in_range(ahead_fault(&ahead, fault, MAX, 100), 0, MAX);
-		while ((idx = ahead_claim(&ahead, &test.space[1])) >= 0)
-			assert_in_range(idx, fault + 1, 99);
+		ahead_fault(&ahead, fault, MAX, 100, &waiter);
+		while ((idx = claim_one(&test, &ahead)) >= 0)
+			assert_in_range(idx, fault, 99);
+		if (ahead_take_ready(&ahead, false, &end))
+			assert_in_range(end, fault + 1, 100);
 	}
 	deinit(&test, &ahead);
 }
@@ -144,149 +293,135 @@ static void test_only_reserved_pages(void **state)
 	struct ahead ahead;
 
 	init(&test, &ahead);
-	assert_int_equal(page_reserve(&test.space[1], 2, 4, NULL), 2);
-	assert_int_equal(page_reserve(&test.space[1], 5, 6, NULL), 1);
-	assert_int_equal(page_instantiate(&test.space[1], 3, 0), PAGE_FROM_RESERVATION);
+	assert_int_equal(page_reserve(&test.space[1], 2, 5, NULL), 3);
+	assert_int_equal(page_reserve(&test.space[1], 6, 7, NULL), 1);
+	assert_int_equal(page_instantiate(&test.space[1], 4, 0), PAGE_FROM_RESERVATION);
+	assert_int_equal(page_reserve(&test.space[1], 12, 20, NULL), 8);
+	ahead_fault(&ahead, 0, 8, END, &waiter);
+	/* The mark is 2, where the stream will fault; 4 is there. */
+	assert_int_equal(claim_one(&test, &ahead), 3);
+	assert_int_equal(claim_one(&test, &ahead), 6);
+	assert_int_equal(claim_one(&test, &ahead), -1);
+	assert_true(ahead_fault(&ahead, 1, 8, END, &waiter));
+	assert_int_equal(claim_one(&test, &ahead), 1);
+	assert_int_equal(claim_one(&test, &ahead), 13); /* the mark is 12 */
+	assert_ready(&ahead, &waiter, 7);
+	deinit(&test, &ahead);
+}
+
+/* What is reserved is further away than the window is long. */
+static void test_no_mark_in_reach(void **state)
+{
+	struct page_test test;
+	struct ahead ahead;
+
+	init(&test, &ahead);
 	assert_int_equal(page_reserve(&test.space[1], 10, 20, NULL), 10);
-	ahead_fault(&ahead, 0, 8, END);
-	ahead_fault(&ahead, 1, 8, END); /* up to 9 */
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), 2);
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), 5);
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), -1);
+	ahead_fault(&ahead, 0, MAX, END, &waiter);
+	assert_int_equal(claim_one(&test, &ahead), -1);
 	deinit(&test, &ahead);
 }
 
-/* The window's last page is there, and a reserved one follows: it is behind the window. */
-static void test_window_ends_with_a_page(void **state)
-{
-	struct page_test test;
-	struct ahead ahead;
-
-	init(&test, &ahead);
-	assert_int_equal(page_reserve(&test.space[1], 0, 20, NULL), 20);
-	for (int64_t idx = 0; idx < 5; idx++)
-		assert_int_equal(page_instantiate(&test.space[1], idx, 0),
-				 PAGE_FROM_RESERVATION);
-	ahead_fault(&ahead, 0, MAX, END); /* 1 to 4 */
-	assert_int_equal(ahead_claim(&ahead, &test.space[1]), -1);
-	deinit(&test, &ahead);
-}
-
-static void test_several_streams(void **state)
-{
-	static const int windows[] = {AHEAD_FIRST_SIZE, 8, 16, 32};
-	int64_t position[AHEAD_STREAMS];
-	struct page_test test;
-	struct ahead ahead;
-
-	init(&test, &ahead);
-	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
-	for (int i = 0; i < AHEAD_STREAMS; i++)
-		position[i] = (AHEAD_STREAMS - i) * 10000;
-	for (size_t round = 0; round < ARRAY_SIZE(windows); round++) {
-		for (int i = 0; i < AHEAD_STREAMS; i++) {
-			assert_int_equal(ahead_fault(&ahead, position[i], MAX, END),
-					 windows[round]);
-			assert_claims(&test, &ahead, position[i] + 1,
-				      position[i] + 1 + windows[round]);
-			position[i] += 1 + windows[round];
-		}
-	}
-	deinit(&test, &ahead);
-}
-
-/* One stream more than there is room for: the oldest is replaced, the others go on. */
+/* One stream more than there is room for: the oldest is replaced, but never one with a waiter.
+ */
 static void test_oldest_stream_is_replaced(void **state)
 {
 	struct page_test test;
 	struct ahead ahead;
+	int64_t end;
 
 	init(&test, &ahead);
 	for (int i = 0; i < AHEAD_STREAMS; i++)
-		ahead_fault(&ahead, 1000 * (i + 1), MAX, END);
-	assert_int_equal(ahead_fault(&ahead, 1005, MAX, END), 8);
-	ahead_fault(&ahead, 50000, MAX, END); /* in the place of 2000 */
-	assert_int_equal(ahead_fault(&ahead, 1014, MAX, END), 16);
+		assert_false(ahead_fault(&ahead, 1000 * (i + 1), MAX, END, &waiter));
+	assert_true(ahead_fault(&ahead, 1001, MAX, END, &waiter));
+	assert_false(ahead_fault(&ahead, 50000, MAX, END, NULL)); /* instead of 2000 */
 	for (int i = 2; i < AHEAD_STREAMS; i++)
-		assert_int_equal(ahead_fault(&ahead, 1000 * (i + 1) + 5, MAX, END), 8);
-	assert_int_equal(ahead_fault(&ahead, 50005, MAX, END), 8);
-	assert_int_equal(ahead_fault(&ahead, 2005, MAX, END), AHEAD_FIRST_SIZE);
+		assert_true(ahead_fault(&ahead, 1000 * (i + 1) + 1, MAX, END, &waiter));
+	assert_true(ahead_fault(&ahead, 50001, MAX, END, &waiter));
+	/* All have a waiter. */
+	assert_false(ahead_fault(&ahead, 2001, MAX, END, &waiter));
+	assert_false(ahead_fault(&ahead, 2002, MAX, END, &waiter));
+	for (int i = 0; i < AHEAD_STREAMS; i++)
+		assert_ptr_equal(ahead_take_ready(&ahead, true, &end), &waiter);
 	deinit(&test, &ahead);
 }
 
-/* Access without an order: never more than the first window. */
+/* Access without an order: never more than the first window, and nobody waits. */
 static void test_random_access_stays_small(void **state)
 {
 	struct page_test test;
 	struct ahead ahead;
+	int64_t idx;
+	int nr;
 
 	init(&test, &ahead);
+	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
 	for (int64_t i = 0; i < 2000; i++) {
 		/* Steps that no window reaches; backwards, too. */
-		int64_t idx = i % 2 ? i * 48271 % 997 * 100 : END - 100 - i * 7 % 500 * 100;
-
-		assert_in_range(ahead_fault(&ahead, idx, MAX, END), 0, AHEAD_FIRST_SIZE);
+		idx = i % 2 ? i * 48271 % 997 * 100 : END - 100 - i * 7 % 500 * 100;
+		assert_false(ahead_fault(&ahead, idx, MAX, END, &waiter));
+		for (nr = 0; claim_one(&test, &ahead) >= 0; nr++)
+			;
+		assert_in_range(nr, 0, AHEAD_FIRST_SIZE);
 	}
-	for (int64_t idx = 500; idx >= 0; idx--)
-		assert_in_range(ahead_fault(&ahead, idx, MAX, END), 0, AHEAD_FIRST_SIZE);
-	deinit(&test, &ahead);
-}
-
-/* A stream that is read again from its beginning is a new one. */
-static void test_again_from_the_beginning(void **state)
-{
-	struct page_test test;
-	struct ahead ahead;
-
-	init(&test, &ahead);
-	ahead_fault(&ahead, 100, MAX, END);
-	ahead_fault(&ahead, 105, MAX, END);
-	ahead_fault(&ahead, 114, MAX, END);
-	assert_int_equal(ahead_fault(&ahead, 100, MAX, END), AHEAD_FIRST_SIZE);
+	for (idx = 500; idx >= 0; idx--)
+		assert_false(ahead_fault(&ahead, idx, MAX, END, &waiter));
 	deinit(&test, &ahead);
 }
 
 enum {
 	NR_CLAIMERS = 3,
-	NR_FAULTS = 20000,
+	FAULTS_END = END - 2 * MAX,
 };
 
 struct race {
 	struct page_test *test;
 	struct ahead *ahead;
-	_Atomic bool done;
-	_Atomic int64_t position; /* of the fault that has been told */
-	_Atomic uint8_t nr_claims[END];
-	_Atomic int64_t nr_wrong, nr_all;
+	_Atomic bool over;
+	_Atomic int64_t waits_at;  /* where the waiter has faulted */
+	_Atomic int64_t ready_end; /* of its window, when it is there */
+	_Atomic uint8_t nr_claims[END], nr_done[END];
+	_Atomic int64_t nr_wrong;
 };
+
+static void take_ready(struct race *race)
+{
+	int64_t end;
+
+	if (!ahead_take_ready(race->ahead, false, &end))
+		return;
+	for (int64_t idx = race->waits_at; idx < end; idx++)
+		race->nr_wrong += race->nr_done[idx] != 1;
+	race->ready_end = end;
+}
 
 static void claim_run(void *context)
 {
 	struct race *race = context;
-	int64_t idx;
-	bool last;
+	struct ahead_claim claim;
 
-	do {
-		last = race->done;
-		while ((idx = ahead_claim(race->ahead, &race->test->space[1])) >= 0) {
-			race->nr_claims[idx]++;
-			race->nr_all++;
-			/* The fault that is being told may be the next window's. */
-			race->nr_wrong += idx > race->position + 2 + MAX;
+	while (!race->over) {
+		if (ahead_claim(race->ahead, &race->test->space[1], &claim)) {
+			race->nr_claims[claim.idx]++;
+			race->nr_done[claim.idx]++;
+			ahead_done(race->ahead, &claim, false);
 		}
-	} while (!last);
+		take_ready(race);
+	}
 }
 
 /*
  *	fault				claimer 1	claimer 2
- *	the window begins at 5
- *					claims 5
- *	the window begins at 5,
- *	and goes to 12
- *							claims 5
+ *	waits at 6 for [6, 15)
+ *					claims 14
+ *							opens [16, 32)
+ *							claims 16
+ *							looks for who is ready
+ *					done with 14
+ *					wakes it, once
  *
- * Nobody populates here, so that a page that is claimed twice is seen. The stream stays close
- * to its window's beginning.
+ * Nobody populates here, so that a page that is claimed twice is seen. A waiter is given back
+ * when each page of its window has been claimed and done, and no earlier.
  */
 static void test_each_page_is_claimed_once(void **state)
 {
@@ -294,29 +429,30 @@ static void test_each_page_is_claimed_once(void **state)
 	struct race *race = calloc(1, sizeof(*race));
 	struct page_test test;
 	struct ahead ahead;
+	int64_t idx;
 
 	assert_non_null(race);
 	init(&test, &ahead);
 	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
 	race->test = &test;
 	race->ahead = &ahead;
+	assert_false(ahead_fault(&ahead, 0, MAX, END, race));
 	for (int i = 0; i < NR_CLAIMERS; i++)
 		start_thread(&threads[i], claim_run, race);
-	for (int64_t idx = 0; idx < NR_FAULTS; idx++) {
-		ahead_fault(&ahead, idx, MAX, END);
-		race->position = idx;
-		/* The stream waits for its window, as it would if the pages were mapped. */
-		for (int i = 0; i < 1000 && ahead.stream[0].next < idx + 2; i++)
+	for (idx = 1; idx < FAULTS_END; idx = race->ready_end) {
+		race->ready_end = 0;
+		race->waits_at = idx;
+		assert_true(ahead_fault(&ahead, idx, MAX, END, race));
+		while (!race->ready_end)
 			sched_yield();
+		assert_true(race->ready_end > idx);
 	}
-	race->done = true;
+	race->over = true;
 	for (int i = 0; i < NR_CLAIMERS; i++)
 		join_thread(&threads[i]);
-	for (int64_t idx = 0; idx < END; idx++)
-		assert_in_range(race->nr_claims[idx], 0, 1);
+	for (int64_t page = 1; page < idx; page++)
+		assert_int_equal(race->nr_claims[page], 1);
 	assert_int_equal(race->nr_wrong, 0);
-	print_message("%" PRId64 " pages claimed\n", race->nr_all);
-	assert_true(race->nr_all > NR_FAULTS / 2);
 	free(race);
 	deinit(&test, &ahead);
 }
@@ -326,15 +462,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_before_a_fault),
 		cmocka_unit_test(test_window_doubles_up_to_max),
-		cmocka_unit_test(test_window_goes_on_where_it_was),
+		cmocka_unit_test(test_waiter_waits_for_its_window),
+		cmocka_unit_test(test_one_waiter_of_a_stream),
+		cmocka_unit_test(test_stream_overtakes),
+		cmocka_unit_test(test_waiters_come_first),
+		cmocka_unit_test(test_failure_ends_the_window),
+		cmocka_unit_test(test_any_waiter),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_never_behind_to),
 		cmocka_unit_test(test_only_reserved_pages),
-		cmocka_unit_test(test_window_ends_with_a_page),
-		cmocka_unit_test(test_several_streams),
+		cmocka_unit_test(test_no_mark_in_reach),
 		cmocka_unit_test(test_oldest_stream_is_replaced),
 		cmocka_unit_test(test_random_access_stays_small),
-		cmocka_unit_test(test_again_from_the_beginning),
 		cmocka_unit_test(test_each_page_is_claimed_once),
 	};
 

@@ -40,6 +40,7 @@ static void assert_same_options(const struct mount_options *a, const struct moun
 	assert_true(a->pagesize == b->pagesize);
 	assert_same_size(&a->size, &b->size);
 	assert_same_size(&a->min_size, &b->min_size);
+	assert_same_size(&a->max_size, &b->max_size);
 	assert_true(a->nr_inodes == b->nr_inodes);
 	assert_int_equal(a->uid, b->uid);
 	assert_int_equal(a->gid, b->gid);
@@ -108,8 +109,10 @@ static void test_sizes(void **state)
 		{"9223372036854775807", INT64_MAX},
 		{"0xeE", UINT64_MAX}, /* 0xee: hexadecimal takes the E */
 	};
-	static const char *const names[] = {"size", "min_size"};
+	static const char *const names[] = {"size", "min_size", "max_size"};
 	struct mount_options options;
+	const struct option_size *const sizes[] = {&options.size, &options.min_size,
+						   &options.max_size};
 	char list[128];
 	size_t i, n;
 
@@ -120,8 +123,8 @@ static void test_sizes(void **state)
 			options_init(&options);
 			snprintf(list, sizeof(list), "%s=%s", names[n], good[i].value);
 			parse_good(&options, list);
-			assert_true((n ? options.min_size : options.size).bytes == bytes);
-			assert_false((n ? options.min_size : options.size).is_percent);
+			assert_true(sizes[n]->bytes == bytes);
+			assert_false(sizes[n]->is_percent);
 			options_deinit(&options);
 		}
 	}

@@ -53,6 +53,30 @@ static void test_init_reserves_min_size(void **state)
 	pool_deinit(&pool);
 }
 
+/* What is used stays; what was set aside and is not used is anybody's. */
+static void test_drop_limits(void **state)
+{
+	struct subpool_counts counts;
+	struct subpool subpool;
+	struct pool pool;
+
+	pool_init(&pool, 1, 0);
+	assert_int_equal(pool_resize(&pool, 0, 10), 0);
+	assert_int_equal(subpool_init(&subpool, &pool, 4, 4), 0);
+	assert_int_equal(subpool_reserve(&subpool, 3), 0);
+	assert_int_equal(subpool_reserve(&subpool, 2), -ENOMEM);
+	subpool_drop_limits(&subpool);
+	assert_pool(&pool, 10, 10, 3, 0);
+	subpool_read(&subpool, &counts);
+	assert_int_equal(counts.max, SUBPOOL_NO_LIMIT);
+	assert_int_equal(subpool_reserve(&subpool, 7), 0);
+	assert_int_equal(subpool_reserve(&subpool, 1), -ENOMEM);
+	subpool_unreserve(&subpool, 10);
+	assert_pool(&pool, 10, 10, 0, 0);
+	subpool_deinit(&subpool);
+	pool_deinit(&pool);
+}
+
 static void test_init_fails_without_a_trace(void **state)
 {
 	static const struct {
@@ -589,6 +613,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_init_reserves_min_size),
 		cmocka_unit_test(test_init_fails_without_a_trace),
+		cmocka_unit_test(test_drop_limits),
 		cmocka_unit_test(test_rules_of_the_kernel),
 		cmocka_unit_test(test_reserve_moves_both),
 		cmocka_unit_test(test_a_thousand_failures_leave_no_trace),
