@@ -534,6 +534,14 @@ pid_t start_child(int (*function)(void *data), void *data, uid_t uid)
 	return child;
 }
 
+bool child_has_ended(pid_t child)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+	       info.si_pid == child;
+}
+
 int reap_child(pid_t child, int timeout_ms)
 {
 	struct pollfd poll_fd = {.events = POLLIN};

@@ -91,6 +91,8 @@ void fixture_expect_counter(const struct fixture *fixture, const char *name, lon
 int run_child(int (*function)(void *data), void *data, uid_t uid, int timeout_ms);
 pid_t start_child(int (*function)(void *data), void *data, uid_t uid);
 int wait_child(pid_t child, int timeout_ms);
+/* Whether it has ended; it is still to be waited for. */
+bool child_has_ended(pid_t child);
 /* The same, but it is CHILD_TIMED_OUT where the child had to be killed. */
 int reap_child(pid_t child, int timeout_ms);
 #define CHILD_TIMED_OUT 2000
