@@ -401,8 +401,9 @@ static int check_map(const struct mount *mount, int open_flags,
 		return -EPROTONOSUPPORT;
 	if (map->flags & ~known || map->reserved)
 		return -EINVAL;
-	if (map->length == 0 || map->offset % page_size != 0 || map->offset > INT64_MAX ||
-	    map->length > INT64_MAX - map->offset - page_size)
+	if (map->length == 0 || map->offset % page_size != 0 ||
+	    map->offset > INT64_MAX - page_size ||
+	    map->length > INT64_MAX - page_size - map->offset)
 		return -EINVAL;
 	/* Mode 3 is open(2)'s "for ioctl(2) only". */
 	if (access_mode != O_RDONLY && access_mode != O_RDWR)

@@ -92,7 +92,7 @@ void fixture_expect_counter(const struct fixture *fixture, const char *name, lon
 int run_child(int (*function)(void *data), void *data, uid_t uid, int timeout_ms);
 pid_t start_child(int (*function)(void *data), void *data, uid_t uid);
 int wait_child(pid_t child, int timeout_ms);
-/* Whether it is over; it is still to be waited for. */
+/* Whether it has ended; it is still to be waited for. */
 bool child_has_ended(pid_t child);
 /* The same, but it is CHILD_TIMED_OUT where the child had to be killed. */
 int reap_child(pid_t child, int timeout_ms);
