@@ -149,12 +149,20 @@ static int extend_locked(struct mount *mount, struct page_space *pages, off_t ol
 	return r;
 }
 
+/* What no size= could hold is not for want of room. */
+static bool is_too_long(off_t size)
+{
+	return size / sysconf(_SC_PAGESIZE) > sysconf(_SC_PHYS_PAGES);
+}
+
 static int resize(struct mount *mount, struct inode *inode, off_t size, bool only_grow)
 {
 	struct page_space *pages;
 	off_t old;
 	int r;
 
+	if (is_too_long(size))
+		return -EFBIG;
 	rwsem_write_lock(&inode->lock);
 	r = inode_pages(mount, inode, &pages);
 	old = r < 0 ? r : file_size(inode);

@@ -342,9 +342,12 @@ static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
 	mutex_lock(&table->lock);
 	before = atomic_fetch_sub(&inode->nr_refs, nr);
 	assert(before >= nr);
-	if (before == nr)
+	if (before == nr) {
+		/* Before it leaves the table: whoever looks there first misses neither. */
+		table->nr_freeing++;
 		retired = retire_locked(table, inode, &unlinked);
-	table->nr_freeing += retired;
+		table->nr_freeing -= !retired;
+	}
 	mutex_unlock(&table->lock);
 	if (!retired)
 		return;
@@ -424,9 +427,10 @@ void inode_drop_unlinked(struct mount *mount, struct inode *inode)
 	if (!inode->gone && is_unlinked(inode) &&
 	    atomic_load(&inode->nr_refs) == atomic_load(&inode->nr_lookups) + 1) {
 		inode->gone = true;
+		table->nr_freeing++;
 		pages = atomic_exchange(&inode->pages, NULL);
 		file = atomic_exchange(&inode->backing_file, NULL);
-		table->nr_freeing += pages || file;
+		table->nr_freeing -= !pages && !file;
 	}
 	mutex_unlock(&table->lock);
 	if (!pages && !file)

@@ -173,7 +173,7 @@ static int init_objects(struct mount *mount, const struct mount_pages *pages,
 		goto out_error;
 	mount->has_core = true;
 	if (mount->is_thp) {
-		r = orphans_init(&mount->orphans);
+		r = orphans_init(&mount->orphans, mount->names_fd);
 		if (r < 0)
 			goto out_error;
 		mount->has_orphans = true;

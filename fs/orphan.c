@@ -3,7 +3,10 @@
 #include "fs/orphan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
@@ -12,17 +15,41 @@
 struct orphan {
 	struct orphan *next;
 	int watch;
+	bool has_handle;
 	struct page_space *pages;
+	union {
+		struct file_handle header;
+		char space[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+	} handle;
 };
 
-int orphans_init(struct orphans *orphans)
+int orphans_init(struct orphans *orphans, int names_fd)
 {
+	orphans->names_fd = names_fd;
 	orphans->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (orphans->inotify_fd < 0)
 		return -errno;
 	orphans->list = NULL;
 	mutex_init(&orphans->lock, LOCK_RANK_LEAF);
 	return 0;
+}
+
+/*
+ * The event comes a moment before the inode is freed with its pages. Looking it up by its
+ * handle waits for the end of that (ilookup5()), and then finds nothing. It may also find it
+ * just before, hence twice.
+ */
+static void wait_until_freed(const struct orphans *orphans, struct orphan *orphan)
+{
+	int fd;
+
+	for (int i = 0; i < 2 && orphan->has_handle; i++) {
+		fd = open_by_handle_at(orphans->names_fd, &orphan->handle.header,
+				       O_PATH | O_CLOEXEC);
+		if (fd >= 0)
+			close(fd);
+		sched_yield();
+	}
 }
 
 static void orphan_free(struct orphan *orphan)
@@ -48,10 +75,13 @@ int orphans_add(struct orphans *orphans, int fd, struct page_space *pages)
 {
 	struct orphan *orphan = malloc(sizeof(*orphan));
 	char path[40];
-	int r = 0;
+	int r = 0, mount_id;
 
 	if (!orphan)
 		return -ENOMEM;
+	orphan->handle.header.handle_bytes = MAX_HANDLE_SZ;
+	orphan->has_handle = name_to_handle_at(fd, "", &orphan->handle.header, &mount_id,
+					       AT_EMPTY_PATH) == 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	/* Under the lock: the event may be read by somebody else at once. */
 	mutex_lock(&orphans->lock);
@@ -101,6 +131,7 @@ int orphans_collect(struct orphans *orphans)
 			orphan = take(orphans, event->wd);
 			if (!orphan)
 				continue;
+			wait_until_freed(orphans, orphan);
 			orphan_free(orphan);
 			nr++;
 		}

@@ -14,13 +14,14 @@
 struct orphan;
 
 struct orphans {
+	int names_fd;   /* set at init; of the filesystem that they are on; not owned */
 	int inotify_fd; /* set at init; readable when some may have gone */
 	struct mutex lock;
 	struct orphan *list; /* lock */
 };
 
-/* 0 or -errno. */
-int orphans_init(struct orphans *orphans);
+/* For files on the filesystem of @names_fd. 0 or -errno. */
+int orphans_init(struct orphans *orphans, int names_fd);
 /* Uncharge all that are left. */
 void orphans_deinit(struct orphans *orphans);
 

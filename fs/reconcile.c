@@ -170,8 +170,9 @@ static int visit_closed(struct mount *mount, struct inode *inode, void *data)
 
 static bool is_freeing(struct mount *mount)
 {
-	return mount->inodes.nr_freeing > 0 || control_has_exited_client(mount->control) ||
-	       inode_for_each(mount, visit_closed, NULL) > 0;
+	/* In this order: what leaves the lists is counted before. */
+	return control_has_exited_client(mount->control) ||
+	       inode_for_each(mount, visit_closed, NULL) > 0 || mount->inodes.nr_freeing > 0;
 }
 
 bool reconcile_or_wait(struct mount *mount, int64_t error)
