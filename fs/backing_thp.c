@@ -365,6 +365,11 @@ int64_t backing_thp_nr_fallbacks(struct backing *backing)
 	return to_thp(backing)->nr_fallbacks;
 }
 
+void backing_thp_clear_fallbacks(struct backing *backing)
+{
+	to_thp(backing)->nr_fallbacks = 0;
+}
+
 int backing_thp_fd(struct backing_file *file)
 {
 	return to_file(file)->fd;

@@ -30,8 +30,9 @@ int backing_thp_set_reserve(struct backing *backing, int64_t (*target)(void *dat
 
 /* How many pages the reserve holds. */
 int64_t backing_thp_reserved(struct backing *backing);
-/* How many huge pages were populated as base pages, since the start. */
+/* How many huge pages were populated as base pages, since the start or the last clearing. */
 int64_t backing_thp_nr_fallbacks(struct backing *backing);
+void backing_thp_clear_fallbacks(struct backing *backing);
 
 /* How many pages of [from, to) are there, or -errno. */
 int64_t backing_thp_count(struct backing_file *file, int64_t from, int64_t to);

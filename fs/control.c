@@ -99,6 +99,7 @@ static void drop_client(struct control *control, struct client *client)
 	struct mapping *mappings = client_take_mappings(client, true);
 	struct client **link;
 
+	control->mount->inodes.nr_freeing++;
 	mutex_lock(&control->lock);
 	for (link = &control->clients; *link != client; link = &(*link)->next)
 		;
@@ -114,6 +115,7 @@ static void drop_client(struct control *control, struct client *client)
 	shutdown(client->socket, SHUT_RDWR);
 	release_mappings(control, mappings);
 	client_put(client);
+	inode_end_freeing(control->mount);
 }
 
 /* Whether all that the client had mapped has gone with its memory. */
@@ -399,8 +401,9 @@ static int check_map(const struct mount *mount, int open_flags,
 		return -EPROTONOSUPPORT;
 	if (map->flags & ~known || map->reserved)
 		return -EINVAL;
-	if (map->length == 0 || map->offset % page_size != 0 || map->offset > INT64_MAX ||
-	    map->length > INT64_MAX - map->offset - page_size)
+	if (map->length == 0 || map->offset % page_size != 0 ||
+	    map->offset > INT64_MAX - page_size ||
+	    map->length > INT64_MAX - page_size - map->offset)
 		return -EINVAL;
 	/* Mode 3 is open(2)'s "for ioctl(2) only". */
 	if (access_mode != O_RDONLY && access_mode != O_RDWR)

@@ -124,11 +124,16 @@ static void watch_range(struct mapping *mapping, int uffd, uint64_t start, uint6
 		control_poke(mapping->mount->control);
 }
 
+/* What is watched by another userfaultfd stays so: before Linux 6.17 any could end that. */
 static void forget_range(struct mapping *mapping, int uffd, uint64_t start, uint64_t end)
 {
-	struct uffdio_range range = {start, end - start};
+	uint64_t page_size = mapping->mount->backing->page_size;
+	struct uffdio_range page = {start, page_size};
 
-	ioctl(uffd, UFFDIO_UNREGISTER, &range);
+	for (; page.start < end; page.start += page_size) {
+		if (watch(uffd, page.start, page.start + page_size) == 0)
+			ioctl(uffd, UFFDIO_UNREGISTER, &page);
+	}
 	mapping_unmap(mapping, start, end);
 	if (mapping->dead)
 		control_poke(mapping->mount->control);

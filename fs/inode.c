@@ -325,6 +325,12 @@ static bool retire_locked(struct inode_table *table, struct inode *inode, bool *
 	return true;
 }
 
+void inode_end_freeing(struct mount *mount)
+{
+	mount->inodes.nr_freeing--;
+	waitqueue_wake_all(&mount->core.pool.freed);
+}
+
 static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
 {
 	struct inode_table *table = &mount->inodes;
@@ -338,6 +344,7 @@ static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
 	assert(before >= nr);
 	if (before == nr)
 		retired = retire_locked(table, inode, &unlinked);
+	table->nr_freeing += retired;
 	mutex_unlock(&table->lock);
 	if (!retired)
 		return;
@@ -346,12 +353,14 @@ static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
 	file = atomic_load(&inode->backing_file);
 	if (!pages && !file) {
 		rcu_call_later(&inode->rcu, free_inode_rcu);
+		table->nr_freeing--;
 		return;
 	}
 	rcu_wait_for_readers();
 	free_content(mount, inode, pages, file, unlinked);
 	free_inode(inode);
 	mount_pages_freed(mount);
+	inode_end_freeing(mount);
 }
 
 void inode_put(struct mount *mount, struct inode *inode, uint64_t nr)
@@ -417,6 +426,7 @@ void inode_drop_unlinked(struct mount *mount, struct inode *inode)
 		inode->gone = true;
 		pages = atomic_exchange(&inode->pages, NULL);
 		file = atomic_exchange(&inode->backing_file, NULL);
+		table->nr_freeing += pages || file;
 	}
 	mutex_unlock(&table->lock);
 	if (!pages && !file)
@@ -426,6 +436,7 @@ void inode_drop_unlinked(struct mount *mount, struct inode *inode)
 	if (mount->backing->reserves_size)
 		let_go(table, inode);
 	mount_pages_freed(mount);
+	inode_end_freeing(mount);
 }
 
 /* Take any inode out of the table; NULL where there is none left. */

@@ -70,9 +70,10 @@ struct inode {
 };
 
 struct inode_table {
-	struct mutex lock;       /* LOCK_RANK_NAMESPACE; references from and to zero */
-	struct cds_lfht *inodes; /* rcu */
-	uint64_t root_ino;       /* set at init */
+	struct mutex lock;          /* LOCK_RANK_NAMESPACE; references from and to zero */
+	struct cds_lfht *inodes;    /* rcu */
+	uint64_t root_ino;          /* set at init */
+	_Atomic int64_t nr_freeing; /* not in the table any more, and not freed yet */
 	int gone_fd; /* set at init; what takes the place of an inode that is gone */
 };
 
@@ -108,6 +109,12 @@ struct inode *inode_get(struct mount *mount, struct inode *inode);
  * grace period: call it without locks, and not inside an RCU read side.
  */
 void inode_put(struct mount *mount, struct inode *inode, uint64_t nr);
+
+/*
+ * What was counted in the table's nr_freeing is freed: whoever waits for pages sees them now,
+ * or that there are none to wait for.
+ */
+void inode_end_freeing(struct mount *mount);
 
 /* Make a reference that one holds a lookup of FUSE's, which inode_forget() drops. */
 void inode_add_lookup(struct inode *inode);

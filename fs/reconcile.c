@@ -170,7 +170,7 @@ static int visit_closed(struct mount *mount, struct inode *inode, void *data)
 
 static bool is_freeing(struct mount *mount)
 {
-	return control_has_exited_client(mount->control) ||
+	return mount->inodes.nr_freeing > 0 || control_has_exited_client(mount->control) ||
 	       inode_for_each(mount, visit_closed, NULL) > 0;
 }
 

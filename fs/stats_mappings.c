@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "fs/backing_thp.h"
 #include "fs/client.h"
 #include "fs/control.h"
 #include "fs/fault_service.h"
@@ -83,12 +84,16 @@ int stats_text_maps(struct mount *mount, FILE *out)
 int stats_text_fault_stat(struct mount *mount, FILE *out)
 {
 	fault_service_print(mount->fault_service, out);
+	fprintf(out, "base_fallback %" PRId64 "\n",
+		mount->is_thp ? backing_thp_nr_fallbacks(mount->backing) : 0);
 	return 0;
 }
 
 int stats_clear_fault_stat(struct mount *mount)
 {
 	fault_service_clear(mount->fault_service);
+	if (mount->is_thp)
+		backing_thp_clear_fallbacks(mount->backing);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -18,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -346,13 +348,80 @@ static void case_shm(void)
 	say("remove", shmctl(id, IPC_RMID, NULL));
 }
 
+/* ---- many at once ---- */
+
+#define STORM_THREADS 4
+#define STORM_ROUNDS  40
+
+/* In the middle of whatever the thread is doing. */
+static void map_in_handler(int number)
+{
+	int saved_errno = errno;
+	char *p = mmap(NULL, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *q;
+
+	q = mmap(NULL, PAGE, RW, MAP_SHARED | ANON, -1, 0);
+	if (p != MAP_FAILED)
+		munmap(p, PAGE);
+	if (q != MAP_FAILED)
+		munmap(q, PAGE);
+	errno = saved_errno;
+}
+
+static void *storm_thread(void *data)
+{
+	long nr_wrong = 0;
+
+	for (int i = 0; i < STORM_ROUNDS; i++) {
+		char *p = mmap(NULL, 2 * PAGE, RW, (i % 2 ? MAP_SHARED : MAP_PRIVATE) | ANON,
+			       -1, 0);
+		pid_t child = -1;
+		int status = 0;
+
+		if (p == MAP_FAILED) {
+			nr_wrong++;
+			continue;
+		}
+		p[PAGE] = (char)i;
+		if (i % 10 == 0)
+			child = fork();
+		if (child == 0)
+			_exit(p[PAGE] != (char)i);
+		if (child > 0)
+			while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+				;
+		nr_wrong += status != 0 || p[PAGE] != (char)i || p[0] != 0;
+		nr_wrong += munmap(p, PAGE) < 0 || munmap(p + PAGE, PAGE) < 0;
+	}
+	return (void *)nr_wrong;
+}
+
+static void case_storm(void)
+{
+	struct sigaction action = {.sa_handler = map_in_handler, .sa_flags = SA_RESTART};
+	struct itimerval often = {{0, 20000}, {0, 20000}}, never = {{0, 0}, {0, 0}};
+	pthread_t threads[STORM_THREADS];
+	long nr_wrong = 0;
+	void *result;
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int i = 0; i < STORM_THREADS; i++)
+		pthread_create(&threads[i], NULL, storm_thread, NULL);
+	for (int i = 0; i < STORM_THREADS; i++) {
+		pthread_join(threads[i], &result);
+		nr_wrong += (long)result;
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("%ld wrong\n", nr_wrong);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
 	{"anonymous", case_anonymous},   {"limits", case_limits}, {"arguments", case_arguments},
 	{"protection", case_protection}, {"memfd", case_memfd},   {"files", case_files},
-	{"remap", case_remap},           {"shm", case_shm},
+	{"remap", case_remap},           {"shm", case_shm},       {"storm", case_storm},
 };
 
 int main(int argc, char **argv)

@@ -59,11 +59,11 @@ static void exec_into(const char *path, const char *const *argv, bool verbose)
 	_exit(127);
 }
 
-/* What a command prints on both outputs; it has to end with @expected. */
-static char *output_of(const char *const *argv, bool verbose, int expected)
+/* What a command prints on both outputs, and how it ended. */
+static char *output_and_end(const char *const *argv, bool verbose, int *ret_end)
 {
 	char path[] = "/tmp/hugefuse-test-output-XXXXXX", *text = calloc(1, TEXT_MAX);
-	int fd = mkstemp(path), r;
+	int fd = mkstemp(path);
 	pid_t child;
 
 	assert_true(fd >= 0);
@@ -71,29 +71,53 @@ static char *output_of(const char *const *argv, bool verbose, int expected)
 	child = fork();
 	if (child == 0)
 		exec_into(path, argv, verbose);
-	r = wait_child(child, TIMEOUT_MS);
+	*ret_end = reap_child(child, TIMEOUT_MS);
 	assert_true(read(fd, text, TEXT_MAX - 1) >= 0);
 	close(fd);
 	unlink(path);
+	return text;
+}
+
+/* It has to end with @expected. */
+static char *output_of(const char *const *argv, bool verbose, int expected)
+{
+	int r;
+	char *text = output_and_end(argv, verbose, &r);
+
 	if (r != expected)
 		fail_msg("%s ended with %d, not %d: %s", argv[0], r, expected, text);
 	return text;
 }
 
+static void set_overcommit(long nr)
+{
+	FILE *file = fopen("/proc/sys/vm/nr_overcommit_hugepages", "we");
+
+	assert_non_null(file);
+	assert_true(fprintf(file, "%ld", nr) > 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Just 16 pages are to be had. All is put back before anything can fail. */
 static char *run_on_kernel(const char *name)
 {
 	struct kernel_counts before = kernel_counts_read(PAGE_2M);
 	char dir[] = "/tmp/hugefuse-test-kernel-XXXXXX", options[64], *text;
 	const char *argv[] = {cases(), name, dir, NULL};
+	int end;
 
 	assert_non_null(mkdtemp(dir));
+	set_overcommit(0);
 	kernel_pool_set(PAGE_2M, before.nr + PAGES - (before.free - before.resv));
 	snprintf(options, sizeof(options), "size=%luM", PAGES * PAGE_2M / MB);
 	assert_int_equal(mount("none", dir, "hugetlbfs", 0, options), 0);
-	text = output_of(argv, false, 0);
+	text = output_and_end(argv, false, &end);
 	assert_int_equal(umount(dir), 0);
 	rmdir(dir);
 	kernel_pool_set(PAGE_2M, before.nr);
+	set_overcommit(before.overcommit);
+	if (end != 0)
+		fail_msg("it ended with %d on the kernel's pages: %s", end, text);
 	return text;
 }
 
@@ -283,6 +307,56 @@ static void test_counters(void **state)
 	fixture_umount(&fixture);
 }
 
+static void write_counter(const struct fixture *fixture, const char *name, int value)
+{
+	char path[PATH_MAX];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/.hugefuse/kernel/%s", fixture->dir, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_true(fprintf(file, "%d\n", value) > 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* What was added to the kernel's pool is known to whoever cleans up behind a dead daemon. */
+static void test_killed_when_resized(void **state)
+{
+	static const int sizes[] = {20, 3, 12};
+	struct fixture fixture = {0};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		fixture_mount(&fixture, "size=16M,max_size=64M");
+		write_counter(&fixture, "nr_hugepages", 30);
+		write_counter(&fixture, "nr_hugepages", sizes[i]);
+		write_counter(&fixture, "nr_overcommit_hugepages", 5);
+		fixture_kill(&fixture);
+		fixture_umount(&fixture);
+	}
+}
+
+/* A file that is read again from its start says what is so now, as the kernel's do. */
+static void test_counters_are_live(void **state)
+{
+	struct fixture fixture = {0};
+	char path[PATH_MAX], text[32] = "";
+	int fd;
+
+	fixture_mount(&fixture, "size=16M,max_size=64M");
+	snprintf(path, sizeof(path), "%s/.hugefuse/kernel/nr_hugepages", fixture.dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, text, sizeof(text)), 2);
+	assert_string_equal(text, "8\n");
+	write_counter(&fixture, "nr_hugepages", 12);
+	assert_int_equal(pread(fd, text, sizeof(text), 2), 0);
+	assert_int_equal(pread(fd, text, sizeof(text), 0), 3);
+	assert_string_equal(text, "12\n");
+	assert_int_equal(pread(fd, text, 1, 1), 1);
+	assert_int_equal(text[0], '2');
+	close(fd);
+	fixture_umount(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,10 +368,13 @@ int main(void)
 		{"files", test_as_the_kernel, NULL, NULL, (void *)"files"},
 		{"remap", test_as_the_kernel, NULL, NULL, (void *)"remap"},
 		{"shm", test_as_the_kernel, NULL, NULL, (void *)"shm"},
+		{"storm", test_as_the_kernel, NULL, NULL, (void *)"storm"},
 		cmocka_unit_test(test_says_why),
 		cmocka_unit_test(test_command_line),
 		cmocka_unit_test(test_not_preloaded),
 		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_counters_are_live),
+		cmocka_unit_test(test_killed_when_resized),
 	};
 
 	require_root();

@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -230,14 +229,6 @@ static int map_unlink_and_die(void *data)
 	return 1;
 }
 
-static bool has_ended(pid_t child)
-{
-	siginfo_t info = {0};
-
-	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
-	       info.si_pid == child;
-}
-
 static void test_counted_free_is_free(void **state)
 {
 	char *p;
@@ -251,7 +242,7 @@ static void test_counted_free_is_free(void **state)
 
 		do
 			assert_int_equal(statfs(fixture.dir, &st), 0);
-		while (st.f_bfree == PAGES && !has_ended(child)); /* until it has begun */
+		while (st.f_bfree == PAGES && !child_has_ended(child)); /* until it has begun */
 		do
 			assert_int_equal(statfs(fixture.dir, &st), 0);
 		while (st.f_bfree != PAGES);

@@ -33,9 +33,10 @@
  *    who has a reservation never fails. On hugetlbfs a worker lets a file grow by a mapping.
  *  - fallocate(2) that fails half-way keeps what it had allocated on hugetlbfs
  *    (hugetlbfs_fallocate()), and gives it back in hugefuse. The script has none.
- *  - MAP_POPULATE ends at the first page that cannot be had (populate_vma_page_range()).
- * hugefuse populates by several threads, of which the others go on: behind that page it
- * populates what is reserved. The script does not populate where that would make a difference.
+ *  - MAP_POPULATE takes one page after the other, and ends at the first that cannot be had
+ *    (populate_vma_page_range()). hugefuse populates by several threads: where there are too
+ * few pages, it is not known which of them are there in the end, and those behind that are
+ *    reserved are. The script does not populate then.
  *  - Punching a page that the file does not have drops private copies of it on hugetlbfs, but
  *    not in hugefuse, which punches what is there. The script avoids it.
  *  - unmap_ref_private() looks for the child's page at the owner's address, for each mapping of

@@ -56,20 +56,17 @@ static bool choose_slot(struct maker *maker, struct op *op)
 	return false;
 }
 
-/* Whether populating may end at a page, behind which there is one that is reserved. */
+/* Whether there are too few pages to populate all of a mapping without a reservation. */
 static bool populates_in_part(struct maker *maker, const struct op *op)
 {
 	const struct model_file *file = model_find(&maker->model, op->name);
-	bool may_end = false;
+	long missing = 0;
 
-	if ((op->flags & (OP_NORESERVE | OP_PRIVATE)) != OP_NORESERVE || !file)
+	if ((op->flags & (OP_NORESERVE | OP_PRIVATE)) != OP_NORESERVE)
 		return false;
-	for (int idx = op->from; idx < op->from + op->nr; idx++) {
-		if (file->resv[idx] && !file->cached[idx] && may_end)
-			return true;
-		may_end = may_end || !file->resv[idx];
-	}
-	return false;
+	for (int idx = op->from; idx < op->from + op->nr; idx++)
+		missing += !file || !file->resv[idx];
+	return maker->model.counts.used + missing > maker->model.max;
 }
 
 static bool choose_map(struct maker *maker, struct op *op)

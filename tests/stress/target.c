@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -31,24 +30,6 @@ static void write_counter(const char *name, long value)
 	file = fopen(path, "we");
 	if (!file || fprintf(file, "%ld", value) < 0 || fclose(file) != 0)
 		fail_msg("%s: %s", path, strerror(errno));
-}
-
-/* Pages that are free already would be taken in place of surplus pages, and unsettle both. */
-static void add_ballast(struct target *target)
-{
-	struct kernel_counts counts = kernel_counts_read(PAGE_2M);
-	long nr = counts.free - counts.resv;
-
-	target->ballast = NULL;
-	if (nr <= 0)
-		return;
-	target->ballast_length = (size_t)nr * PAGE_2M;
-	target->ballast = mmap(NULL, target->ballast_length, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-	if (target->ballast == MAP_FAILED)
-		fail_msg("cannot reserve %ld free pages of the machine's pool: %s", nr,
-			 strerror(errno));
-	madvise(target->ballast, target->ballast_length, MADV_DONTFORK);
 }
 
 static void mount_kernel(struct target *target)
@@ -109,7 +90,7 @@ void target_mount(struct target *target, bool is_kernel, long max, long min,
 	target->probe_fd = target->data_fd = -1;
 	target->dir = target->fixture.dir;
 	target->mounted = true;
-	add_ballast(target);
+	ballast_take(&target->ballast, PAGE_2M);
 	for (int i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), COUNTERS "%s", counter_names[i]);
 		target->counter_fds[i] = open(path, O_RDONLY | O_CLOEXEC);
@@ -153,8 +134,7 @@ void target_umount(struct target *target)
 		close(target->probe_fd);
 		fixture_umount(&target->fixture);
 	}
-	if (target->ballast)
-		munmap(target->ballast, target->ballast_length);
+	ballast_drop(&target->ballast);
 }
 
 static long read_counter(const struct target *target, int which)

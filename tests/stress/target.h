@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "ballast.h"
 #include "fixture.h"
 #include "model.h"
 
@@ -19,8 +20,7 @@ struct target {
 	int probe_fd;       /* hugefuse: a file to ask through */
 	int data_fd;        /* where statfs(2) tells the subpool's use */
 	int counter_fds[4]; /* the kernel's */
-	void *ballast;      /* other free pages of the machine's pool, reserved away */
-	size_t ballast_length;
+	struct ballast ballast;
 };
 
 void target_mount(struct target *target, bool is_kernel, long max, long min,

@@ -274,9 +274,14 @@ static void check_log(const struct fixture *fixture)
 	static const char *const words[] = {"error",     "abort",   "assert", "Sanitizer",
 					    "violation", "warning", "BUG",    NULL};
 	char line[1024];
+	int nr_expected = 0;
 	FILE *file = fopen(fixture->log, "re");
 
 	while (file && fgets(line, sizeof(line), file)) {
+		if (fixture->expected && strstr(line, fixture->expected)) {
+			nr_expected++;
+			continue;
+		}
 		for (int i = 0; words[i]; i++) {
 			if (strstr(line, words[i])) {
 				print_log(fixture);
@@ -286,6 +291,8 @@ static void check_log(const struct fixture *fixture)
 	}
 	if (file)
 		fclose(file);
+	if (fixture->expected && nr_expected != 1)
+		fail_msg("the daemon has said %d times: %s", nr_expected, fixture->expected);
 }
 
 static bool machine_is_as_before(void *data)
@@ -551,6 +558,14 @@ int reap_child(pid_t child, int timeout_ms)
 	if (late)
 		return CHILD_TIMED_OUT;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+bool child_has_ended(pid_t child)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+	       info.si_pid == child;
 }
 
 int wait_child(pid_t child, int timeout_ms)

@@ -33,6 +33,7 @@ struct fixture {
 	pid_t daemon; /* 0: not running */
 	unsigned long page_size;
 	struct kernel_counts before;
+	const char *expected; /* what the daemon is to say once, else it says nothing bad */
 };
 
 /* Exit with SKIP_EXIT, saying why, unless this is root and has /dev/fuse. Call it first in
@@ -91,6 +92,8 @@ void fixture_expect_counter(const struct fixture *fixture, const char *name, lon
 int run_child(int (*function)(void *data), void *data, uid_t uid, int timeout_ms);
 pid_t start_child(int (*function)(void *data), void *data, uid_t uid);
 int wait_child(pid_t child, int timeout_ms);
+/* Whether it has ended; it is still to be waited for. */
+bool child_has_ended(pid_t child);
 /* The same, but it is CHILD_TIMED_OUT where the child had to be killed. */
 int reap_child(pid_t child, int timeout_ms);
 #define CHILD_TIMED_OUT 2000
