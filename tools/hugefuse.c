@@ -57,6 +57,13 @@ static const struct verb verbs[] = {
 		.run = cmd_lockstat,
 	},
 	{
+		.name = "probe",
+		.arguments = "[--json]",
+		.summary = "what this machine can do, and what to change",
+		.help = "      --json           print JSON\n",
+		.run = cmd_probe,
+	},
+	{
 		.name = "run",
 		.arguments = "[-m MOUNTPOINT] [--counters] [--] COMMAND [ARGUMENT...]",
 		.summary = "run a command with huge pages from a mount",
