@@ -12,6 +12,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "fs/clock.h"
+
 struct orphan {
 	struct orphan *next;
 	int watch;
@@ -92,11 +94,22 @@ int orphans_add(struct orphans *orphans, int fd, struct page_space *pages)
 		orphan->pages = pages;
 		orphan->next = orphans->list;
 		orphans->list = orphan;
+		orphans->added_ns = clock_now_ns();
 	}
 	mutex_unlock(&orphans->lock);
 	if (r < 0)
 		free(orphan);
 	return r;
+}
+
+bool orphans_are_new(struct orphans *orphans, uint64_t age_ns)
+{
+	bool any;
+
+	mutex_lock(&orphans->lock);
+	any = orphans->list && clock_now_ns() - orphans->added_ns < age_ns;
+	mutex_unlock(&orphans->lock);
+	return any;
 }
 
 static struct orphan *take(struct orphans *orphans, int watch)

@@ -8,6 +8,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "fs/lock.h"
 #include "fs/page.h"
 
@@ -17,7 +20,8 @@ struct orphans {
 	int names_fd;   /* set at init; of the filesystem that they are on; not owned */
 	int inotify_fd; /* set at init; readable when some may have gone */
 	struct mutex lock;
-	struct orphan *list; /* lock */
+	struct orphan *list;       /* lock */
+	_Atomic uint64_t added_ns; /* when the last one came */
 };
 
 /* For files on the filesystem of @names_fd. 0 or -errno. */
@@ -31,5 +35,10 @@ void orphans_deinit(struct orphans *orphans);
  * with @pages still the caller's.
  */
 int orphans_add(struct orphans *orphans, int fd, struct page_space *pages);
+/*
+ * Whether there is one since less than @age_ns. Whoever closes a file lets go of it a moment
+ * after FUSE has told of that; who keeps it longer has it mapped.
+ */
+bool orphans_are_new(struct orphans *orphans, uint64_t age_ns);
 /* Free those whose inodes the kernel has freed. Returns how many. */
 int orphans_collect(struct orphans *orphans);

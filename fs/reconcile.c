@@ -19,6 +19,7 @@
 #define PROBES_MAX 8192
 
 #define FREEING_NS 100000000ULL
+#define LET_GO_NS  20000000ULL
 
 /* Pages that are counted, and have gone. */
 static void find_gone(struct page_space *space, int64_t from, int64_t to, bool keep_reserved)
@@ -172,7 +173,8 @@ static bool is_freeing(struct mount *mount)
 {
 	/* In this order: what leaves the lists is counted before. */
 	return control_has_exited_client(mount->control) ||
-	       inode_for_each(mount, visit_closed, NULL) > 0 || mount->inodes.nr_freeing > 0;
+	       inode_for_each(mount, visit_closed, NULL) > 0 || mount->inodes.nr_freeing > 0 ||
+	       (mount->has_orphans && orphans_are_new(&mount->orphans, LET_GO_NS));
 }
 
 bool reconcile_or_wait(struct mount *mount, int64_t error)
