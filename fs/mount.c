@@ -280,7 +280,8 @@ void mount_pages_freed(struct mount *mount)
 {
 	if (!mount->is_thp)
 		return;
-	orphans_collect(&mount->orphans);
+	if (orphans_collect(&mount->orphans) > 0)
+		waitqueue_wake_all(&mount->core.pool.freed);
 	file_sized_balance(mount);
 }
 

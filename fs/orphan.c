@@ -54,20 +54,15 @@ static void wait_until_freed(const struct orphans *orphans, struct orphan *orpha
 	}
 }
 
-static void orphan_free(struct orphan *orphan)
-{
-	page_space_deinit(orphan->pages);
-	free(orphan->pages);
-	free(orphan);
-}
-
 void orphans_deinit(struct orphans *orphans)
 {
 	struct orphan *orphan;
 
 	while ((orphan = orphans->list)) {
 		orphans->list = orphan->next;
-		orphan_free(orphan);
+		page_space_deinit(orphan->pages);
+		free(orphan->pages);
+		free(orphan);
 	}
 	close(orphans->inotify_fd);
 	mutex_deinit(&orphans->lock);
@@ -112,19 +107,37 @@ bool orphans_are_new(struct orphans *orphans, uint64_t age_ns)
 	return any;
 }
 
-static struct orphan *take(struct orphans *orphans, int watch)
+/* The one with this watch, of which nobody else is told. It stays in the list. */
+static struct orphan *find(struct orphans *orphans, int watch)
 {
-	struct orphan **link, *orphan;
+	struct orphan *orphan;
 
 	mutex_lock(&orphans->lock);
-	for (link = &orphans->list; (orphan = *link); link = &orphan->next) {
-		if (orphan->watch == watch) {
-			*link = orphan->next;
-			break;
-		}
-	}
+	for (orphan = orphans->list; orphan && orphan->watch != watch; orphan = orphan->next)
+		;
 	mutex_unlock(&orphans->lock);
 	return orphan;
+}
+
+static void remove_from_list(struct orphans *orphans, struct orphan *orphan)
+{
+	struct orphan **link = &orphans->list;
+
+	mutex_lock(&orphans->lock);
+	while (*link != orphan)
+		link = &(*link)->next;
+	*link = orphan->next;
+	mutex_unlock(&orphans->lock);
+}
+
+/* Uncharged first, and then forgotten: whoever looks for it in between finds it. */
+static void end(struct orphans *orphans, struct orphan *orphan)
+{
+	wait_until_freed(orphans, orphan);
+	page_space_deinit(orphan->pages);
+	remove_from_list(orphans, orphan);
+	free(orphan->pages);
+	free(orphan);
 }
 
 int orphans_collect(struct orphans *orphans)
@@ -141,11 +154,10 @@ int orphans_collect(struct orphans *orphans)
 			/* What ends a watch, whatever the reason. */
 			if (!(event->mask & IN_IGNORED))
 				continue;
-			orphan = take(orphans, event->wd);
+			orphan = find(orphans, event->wd);
 			if (!orphan)
 				continue;
-			wait_until_freed(orphans, orphan);
-			orphan_free(orphan);
+			end(orphans, orphan);
 			nr++;
 		}
 	}
