@@ -32,6 +32,8 @@
 #include "fs/fuse_ops.h"
 #include "fs/log.h"
 #include "fs/mount.h"
+#include "fs/mount_thp.h"
+#include "fs/probe.h"
 #include "fs/run_dir.h"
 
 #define LINGER_NS 1000000000ULL
@@ -198,6 +200,31 @@ static void serve(struct daemon *daemon)
 		;
 }
 
+/* What was mounted, and how it can be mapped; which backing=auto took, that is. */
+static void say_what(struct daemon *daemon)
+{
+	struct mount *mount = &daemon->mount;
+	struct probe_summary summary = {
+		.page_kb = mount->backing->huge_page_size / 1024,
+		.backing = mount->backing->ops->name,
+		.passthrough = mount->is_thp && mount_thp_is_supported(),
+		.direct = !mount->is_thp,
+	};
+	struct pool_counts pool;
+	char line[160];
+
+	if (daemon->config->quiet)
+		return;
+	pool_read(&mount->core.pool, &pool);
+	summary.set_aside_bytes = (uint64_t)pool.nr * mount->backing->page_size;
+	summary.cached = !summary.passthrough &&
+			 (mount->options->plain == PLAIN_CACHED ||
+			  (mount->options->plain == PLAIN_AUTO && mount->is_thp));
+	probe_format_summary(&summary, line, sizeof(line));
+	printf("%s\n", line);
+	fflush(stdout);
+}
+
 /* Tell the parent that the mount answers, and leave its terminal. false: it has gone. */
 static bool report_ready(const struct daemon_config *config, int ready_fd)
 {
@@ -241,6 +268,7 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 	}
 	log_debug(LOG_AREA_MOUNT, "%s: mounted, state in %s", mountpoint,
 		  daemon->mount.run_dir);
+	say_what(daemon);
 	if (report_ready(daemon->config, ready_fd))
 		serve(daemon);
 	log_debug(LOG_AREA_MOUNT, "%s: %s", mountpoint,

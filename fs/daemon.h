@@ -12,6 +12,7 @@ struct daemon_config {
 	const struct mount_options *options;
 	const char *mountpoint; /* absolute */
 	bool foreground;        /* -f: stay, log to stderr */
+	bool quiet;             /* do not say on stdout what was mounted */
 };
 
 /* Exit codes of hugefuse(8). */

@@ -18,7 +18,7 @@
 struct mount_request {
 	struct mount_options options;
 	char *mountpoint; /* absolute */
-	bool foreground;
+	bool foreground, quiet;
 };
 
 static void mount_request_deinit(struct mount_request *request)
@@ -79,6 +79,7 @@ static int do_mount(struct mount_request *request)
 		.options = &request->options,
 		.mountpoint = request->mountpoint,
 		.foreground = request->foreground,
+		.quiet = request->quiet,
 	};
 
 	return daemon_mount(&config);
@@ -233,6 +234,7 @@ int cmd_mount_helper(const struct verb *verb, int argc, char **argv)
 		goto out_deinit;
 	}
 	exit_code = set_operands(verb, &request, argv[optind], argv[optind + 1]);
+	request.quiet = !flags.verbose;
 	if (exit_code == EXIT_OK && !flags.fake)
 		exit_code = do_mount(&request);
 	if (exit_code == EXIT_OK && flags.verbose)
