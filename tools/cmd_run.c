@@ -121,10 +121,11 @@ static int run(const struct verb *verb, const struct run_request *request)
 	if (program_find(name, path, sizeof(path)) == 0)
 		program_warn(path, request->counters);
 	r = check_mount(verb, request->mountpoint);
-	if (r == EXIT_OK && request->counters)
-		r = run_counters(verb, request->mountpoint);
+	/* First: in another mount namespace /proc/self/exe may lead nowhere. */
 	if (r == EXIT_OK)
 		r = set_environment(verb, request->mountpoint);
+	if (r == EXIT_OK && request->counters)
+		r = run_counters(verb, request->mountpoint);
 	if (r != EXIT_OK)
 		return r;
 	execvp(name, request->command);
