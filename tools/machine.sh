@@ -81,7 +81,7 @@ mount_hugefuse()
 	undo unmount_hugefuse
 	[[ $1 == *backing=* ]] || set -- "backing=hugetlb,$1"
 	setsid "$build_dir/tools/hugefuse" mount -f -o "$1" "$hugefuse_dir" \
-		</dev/null >&2 &
+		</dev/null >/dev/null &
 	hugefuse_pid=$!
 	until [[ -e $hugefuse_dir/.hugefuse/options ]]; do
 		kill -0 "$hugefuse_pid" 2>/dev/null || die "hugefuse did not mount"
