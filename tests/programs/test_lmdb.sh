@@ -43,8 +43,8 @@ test_mode()
 {
 	local writemap=$1 number told found
 
-	mkdir "$dir/mnt/db"
 	for round in 1 2 3; do
+		mkdir "$dir/mnt/db"
 		start_writer 1 "$writemap"
 		start_writer 2 "$writemap"
 		wait_for 60 has_written || fail "the writers do not get on"
@@ -56,8 +56,8 @@ test_mode()
 			((found >= told)) || fail "round $round: $found keys of $told"
 			echo "writemap=$writemap, round $round: $found keys"
 		done
+		rm -r "$dir/mnt/db"
 	done
-	rm -r "$dir/mnt/db"
 }
 
 require_root

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # SQLite with its database on a mount of transparent huge pages, in WAL mode, mapped: two writers at
-# a time, one of them killed, and the database is whole and has what they had committed.
+# a time, both killed, and the database is whole and has what they had committed.
 set -euo pipefail
 # shellcheck source=tests/programs/lib.sh
 source "$(dirname "$0")/lib.sh"
