@@ -18,13 +18,17 @@ const char *const beside_name[2] = {"hugefuse", "tmpfs"};
 
 void beside_mount(const char *options)
 {
+	beside_mount_with(options, "mode=1777,size=256m");
+}
+
+void beside_mount_with(const char *options, const char *tmpfs_options)
+{
 	char dir[] = "/tmp/hugefuse-tmpfs-XXXXXX";
 
 	memset(&beside_fixture, 0, sizeof(beside_fixture));
 	fixture_mount(&beside_fixture, options);
 	assert_non_null(mkdtemp(dir));
-	assert_int_equal(
-		mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=256m"), 0);
+	assert_int_equal(mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV, tmpfs_options), 0);
 	/* From here on it lasts as long as the descriptor, also if the test fails. */
 	beside_root[1] = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(umount2(dir, MNT_DETACH), 0);

@@ -22,6 +22,7 @@ extern const char *const beside_name[2];
 
 /* Mount both; @options are hugefuse's. In the test itself. */
 void beside_mount(const char *options);
+void beside_mount_with(const char *options, const char *tmpfs_options);
 void beside_umount(void);
 /* Run @function(@data) in a child as user @uid, and fail unless it returns 0. */
 void beside_run(int (*function)(void *data), void *data, uid_t uid);
