@@ -18,23 +18,20 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/falloc.h>
-#include <linux/userfaultfd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <urcu-bp.h>
 
+#include "fs/hugetlb_probe.h"
 #include "fs/lock.h"
 #include "fs/numa_policy.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ  22
+#ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -306,7 +303,10 @@ static int hugetlb_resize(struct backing_file *backing_file, int64_t nr_pages)
 	int r;
 
 	mutex_lock(&file->lock);
-	if (nr_pages > file->nr_pages)
+	/* Cutting off nothing would drop the reservations behind the end. */
+	if (nr_pages == file->nr_pages)
+		r = 0;
+	else if (nr_pages > file->nr_pages)
 		r = hugetlb_grow(file, nr_pages);
 	else
 		r = ftruncate(file->fd, nr_pages * backing_file->backing->page_size) < 0
@@ -416,40 +416,28 @@ static bool is_in_window(struct hugetlb_file *file, int64_t idx)
 	return residency & 1;
 }
 
-/*
- * hugetlbfs has no SEEK_DATA. A mapping whose userfaultfd answers missing pages with SIGBUS
- * tells the two apart without allocating: populating it for reading works, or fails with
- * EFAULT.
- */
 static int hugetlb_present(struct backing_file *backing_file, int64_t idx)
 {
-	struct backing_hugetlb *hugetlb = to_hugetlb(backing_file->backing);
-	uint64_t page_size = backing_file->backing->page_size;
-	struct uffdio_register reg = {.mode = UFFDIO_REGISTER_MODE_MISSING};
-	void *addr;
-	int r;
+	int probe = to_hugetlb(backing_file->backing)->probe_uffd;
 
 	if (is_in_window(to_file(backing_file), idx))
 		return 1;
-	if (hugetlb->probe_uffd < 0)
-		return -EOPNOTSUPP;
-	addr = mmap(NULL, page_size, PROT_READ, MAP_SHARED | MAP_NORESERVE,
-		    to_file(backing_file)->fd, idx * page_size);
-	if (addr == MAP_FAILED)
-		return -errno;
-	reg.range.start = (uintptr_t)addr;
-	reg.range.len = page_size;
-	if (ioctl(hugetlb->probe_uffd, UFFDIO_REGISTER, &reg) < 0) {
-		r = -errno;
-	} else {
-		do
-			r = madvise(addr, page_size, MADV_POPULATE_READ) < 0 ? -errno : 1;
-		while (r == -EINTR);
-		if (r == -EFAULT)
-			r = 0;
-	}
-	munmap(addr, page_size);
-	return r;
+	return hugetlb_probe_page(probe, to_file(backing_file)->fd,
+				  backing_file->backing->page_size, idx);
+}
+
+int backing_hugetlb_find(struct backing_file *backing_file, int64_t from, int64_t to,
+			 int (*found)(void *data, int64_t idx), void *data)
+{
+	int probe = to_hugetlb(backing_file->backing)->probe_uffd;
+
+	return hugetlb_probe_range(probe, to_file(backing_file)->fd,
+				   backing_file->backing->page_size, from, to, found, data);
+}
+
+int backing_hugetlb_dir_fd(struct backing *backing)
+{
+	return to_hugetlb(backing)->dir_fd;
 }
 
 static int64_t hugetlb_count(struct backing_file *backing_file)
@@ -522,20 +510,6 @@ static const struct backing_ops hugetlb_ops = {
 	.write = hugetlb_write,
 };
 
-static int open_probe_uffd(void)
-{
-	struct uffdio_api api = {.api = UFFD_API,
-				 .features = UFFD_FEATURE_MISSING_HUGETLBFS |
-					     UFFD_FEATURE_SIGBUS};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-
-	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes,
 			struct backing **ret_backing)
 {
@@ -545,7 +519,7 @@ int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes,
 		return -ENOMEM;
 	hugetlb->backing = (struct backing){&hugetlb_ops, page_size, nr_nodes, page_size};
 	hugetlb->dir_fd = dir_fd;
-	hugetlb->probe_uffd = open_probe_uffd();
+	hugetlb->probe_uffd = hugetlb_probe_open();
 	*ret_backing = &hugetlb->backing;
 	return 0;
 }

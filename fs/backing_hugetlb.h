@@ -10,4 +10,12 @@
  */
 int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes,
 			struct backing **ret_backing);
+/* The root of the hugetlbfs; the backing's own. */
+int backing_hugetlb_dir_fd(struct backing *backing);
+/*
+ * Call @found for each page of [from, to) that is there, in order, until it returns non-zero,
+ * which is returned. 0, or -errno. For whoever knows nothing of a file yet.
+ */
+int backing_hugetlb_find(struct backing_file *file, int64_t from, int64_t to,
+			 int (*found)(void *data, int64_t idx), void *data);
 void backing_hugetlb_free(struct backing *backing);

@@ -375,7 +375,18 @@ int backing_thp_fd(struct backing_file *file)
 	return to_file(file)->fd;
 }
 
-int backing_thp_new(int names_fd, struct backing **ret_backing)
+/* What there is of the reserve: it is allocated from its beginning on. */
+static int read_reserve(struct backing_thp *thp)
+{
+	struct stat st;
+
+	if (fstat(thp->reserve_fd, &st) < 0)
+		return -errno;
+	thp->nr_reserve = st.st_blocks / (BASE_PAGE_SIZE / 512);
+	return ftruncate(thp->reserve_fd, thp->nr_reserve * BASE_PAGE_SIZE) < 0 ? -errno : 0;
+}
+
+int backing_thp_new(int reserve_fd, struct backing **ret_backing)
 {
 	struct backing_thp *thp = aligned_alloc(_Alignof(struct backing_thp), sizeof(*thp));
 	int r;
@@ -390,9 +401,9 @@ int backing_thp_new(int names_fd, struct backing **ret_backing)
 		.huge_page_size = HUGE_PAGE_SIZE,
 		.reserves_size = true,
 	};
-	thp->reserve_fd = openat(names_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (thp->reserve_fd < 0) {
-		r = -errno;
+	thp->reserve_fd = reserve_fd;
+	r = read_reserve(thp);
+	if (r < 0) {
 		free(thp);
 		return r;
 	}

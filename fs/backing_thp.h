@@ -4,7 +4,7 @@
  * huge=within_size: transparent huge pages as far as the file is long, base pages where its end
  * does not fill one. What is counted are base pages.
  *
- * The pages that nobody has reserved are set aside in the reserve: a file without a name in the
+ * The pages that nobody has reserved are set aside in the reserve: a hidden file in the
  * same tmpfs, whose length is set by backing_thp_set_reserve(). Making it shorter is what gives
  * other files room.
  */
@@ -15,10 +15,10 @@
 #include "fs/backing.h"
 
 /*
- * A backing over the tmpfs at @names_fd, whose reserve is empty. The descriptor stays the
- * caller's. 0 or -errno.
+ * A backing over the tmpfs of the file @reserve_fd, which is the reserve as it was left, or
+ * empty (taken over on success). 0 or -errno.
  */
-int backing_thp_new(int names_fd, struct backing **ret_backing);
+int backing_thp_new(int reserve_fd, struct backing **ret_backing);
 void backing_thp_free(struct backing *backing);
 
 /*

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -129,7 +130,7 @@ static bool add_arguments(struct fuse_args *args, const char *list)
 
 static int new_session(struct daemon *daemon)
 {
-	const struct mount_options *options = daemon->config->options;
+	const struct mount_options *options = daemon->mount.options;
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	char list[1024] = "subtype=hugefuse,default_permissions,fsname=";
 
@@ -152,13 +153,16 @@ static int new_session(struct daemon *daemon)
 static int start_services(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
-	char path[64];
+	char path[PATH_MAX];
 	uint64_t number;
 	int r;
 
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -EAGAIN;
-	snprintf(path, sizeof(path), RUN_DIR "/.%016lx.sock", (unsigned long)number);
+	if (run_dir_read_socket(mount->state_fd, path) == 0)
+		unlink(path); /* clients know the dead daemon's, and come back to it */
+	else
+		snprintf(path, sizeof(path), RUN_DIR "/.%016lx.sock", (unsigned long)number);
 	r = fault_service_new(mount, mount->options->fault_threads, &mount->fault_service);
 	if (r == 0)
 		r = run_dir_note_socket(mount->state_fd, path);
@@ -269,6 +273,7 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 	log_debug(LOG_AREA_MOUNT, "%s: mounted, state in %s", mountpoint,
 		  daemon->mount.run_dir);
 	say_what(daemon);
+	mount_is_up(&daemon->mount);
 	if (report_ready(daemon->config, ready_fd))
 		serve(daemon);
 	log_debug(LOG_AREA_MOUNT, "%s: %s", mountpoint,

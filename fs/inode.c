@@ -245,6 +245,33 @@ out_close:
 	return err;
 }
 
+int inode_new_nameless(struct mount *mount, off_t size, struct inode **ret_inode)
+{
+	struct inode_table *table = &mount->inodes;
+	struct inode *inode = NULL;
+	struct stat st;
+	int fd, err = 0;
+
+	fd = openat(mount->names_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, size) < 0 || fstat(fd, &st) < 0)
+		err = -errno;
+	if (!err) {
+		inode = new_inode(fd, &st);
+		err = inode ? 0 : -ENOMEM;
+	}
+	if (err) {
+		close(fd);
+		return err;
+	}
+	mutex_lock(&table->lock);
+	insert_locked(table, inode);
+	mutex_unlock(&table->lock);
+	*ret_inode = inode;
+	return 0;
+}
+
 struct inode *inode_ref(struct inode *inode)
 {
 	uint64_t before = atomic_fetch_add(&inode->nr_refs, 1);
@@ -470,7 +497,8 @@ void inode_table_deinit(struct mount *mount)
 
 	while ((inode = take_any(table))) {
 		free_content(mount, inode, atomic_load(&inode->pages),
-			     atomic_load(&inode->backing_file), is_unlinked(inode));
+			     atomic_load(&inode->backing_file),
+			     is_unlinked(inode) && !mount->keep);
 		rcu_call_later(&inode->rcu, free_inode_rcu);
 	}
 	rcu_barrier();

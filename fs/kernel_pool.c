@@ -120,14 +120,43 @@ int kernel_pool_read(uint64_t page_size, int nr_nodes, struct pool_counts *ret_c
 	return r;
 }
 
-/* Add @pages (may be negative) to a node's nr_hugepages; returns how many that really were. */
-static int64_t add_to_node(uint64_t page_size, int nr_nodes, int node, int64_t pages)
+static int log_step(const struct kernel_pool_loan *loan, int node, int64_t before, int64_t add)
 {
-	int at = nr_nodes == 1 ? -1 : node;
-	int64_t before = 0, after = 0, target;
+	struct kernel_pool_step step = {.node = node, .before = before, .add = add};
+
+	int r = loan->log ? loan->log->write(loan->log->data, &step) : 0;
+
+	return add < 0 ? 0 : r; /* what is given back is given back in any case */
+}
+
+/* How many pages the kernel keeps on a node: surplus ones go by themselves. */
+static int read_persistent(const struct kernel_pool_loan *loan, int node, int64_t *ret_pages)
+{
+	int at = loan->nr_nodes == 1 ? -1 : node;
+	int64_t nr = 0, surplus = 0;
+	int r;
+
+	r = read_counter(loan->page_size, at, "nr_hugepages", &nr);
+	if (r == 0)
+		r = read_counter(loan->page_size, at, "surplus_hugepages", &surplus);
+	if (r == 0)
+		*ret_pages = nr - surplus;
+	return r;
+}
+
+/* Add @pages (may be negative) to a node's nr_hugepages; returns how many that really were. */
+static int64_t add_to_node(const struct kernel_pool_loan *loan, int node, int64_t pages)
+{
+	int at = loan->nr_nodes == 1 ? -1 : node;
+	uint64_t page_size = loan->page_size;
+	int64_t before = 0, after = 0, persistent, target;
 	int r;
 
 	r = read_counter(page_size, at, "nr_hugepages", &before);
+	if (r == 0)
+		r = read_persistent(loan, node, &persistent);
+	if (r == 0)
+		r = log_step(loan, node, persistent, pages);
 	if (r < 0)
 		return r;
 	target = before + pages;
@@ -151,18 +180,66 @@ static int lock_kernel_pool(void)
 	return fd;
 }
 
-static int add_overcommit(uint64_t page_size, int64_t pages)
+static int add_overcommit(const struct kernel_pool_loan *loan, int64_t pages)
 {
 	int64_t value = 0;
 	int r;
 
 	if (pages == 0)
 		return 0;
-	r = read_counter(page_size, -1, "nr_overcommit_hugepages", &value);
+	r = read_counter(loan->page_size, -1, "nr_overcommit_hugepages", &value);
+	if (r == 0)
+		r = log_step(loan, KERNEL_POOL_OVERCOMMIT, value, pages);
 	if (r < 0)
 		return r;
 	value += pages;
-	return write_counter(page_size, -1, "nr_overcommit_hugepages", value > 0 ? value : 0);
+	return write_counter(loan->page_size, -1, "nr_overcommit_hugepages",
+			     value > 0 ? value : 0);
+}
+
+/* What a step has come to: between nothing and all of it. */
+static int64_t step_result(const struct kernel_pool_step *step, int64_t now)
+{
+	int64_t got = now - step->before;
+
+	if (step->add < 0)
+		return got < step->add ? step->add : got > 0 ? 0 : got;
+	return got > step->add ? step->add : got < 0 ? 0 : got;
+}
+
+/* What was there after @step: what the next one of its node has found, or what is there now. */
+static int read_after(const struct kernel_pool_loan *loan, const struct kernel_pool_step *step,
+		      const struct kernel_pool_step *end, int64_t *ret_pages)
+{
+	if (step->node < KERNEL_POOL_OVERCOMMIT || step->node >= loan->nr_nodes)
+		return -EINVAL;
+	for (const struct kernel_pool_step *next = step + 1; next < end; next++) {
+		if (next->node == step->node) {
+			*ret_pages = next->before;
+			return 0;
+		}
+	}
+	if (step->node == KERNEL_POOL_OVERCOMMIT)
+		return read_counter(loan->page_size, -1, "nr_overcommit_hugepages", ret_pages);
+	return read_persistent(loan, step->node, ret_pages);
+}
+
+int kernel_pool_settle(struct kernel_pool_loan *loan, const struct kernel_pool_step *steps,
+		       int nr)
+{
+	int64_t now = 0;
+	int r = 0;
+
+	for (int i = 0; i < nr && r == 0; i++) {
+		r = read_after(loan, &steps[i], &steps[nr], &now);
+		if (r < 0)
+			break;
+		if (steps[i].node == KERNEL_POOL_OVERCOMMIT)
+			loan->overcommit += step_result(&steps[i], now);
+		else
+			loan->node_pages[steps[i].node] += step_result(&steps[i], now);
+	}
+	return r;
 }
 
 static int return_locked(const struct kernel_pool_loan *loan)
@@ -173,11 +250,11 @@ static int return_locked(const struct kernel_pool_loan *loan)
 	for (int node = 0; node < loan->nr_nodes; node++) {
 		if (loan->node_pages[node] == 0)
 			continue;
-		r = add_to_node(loan->page_size, loan->nr_nodes, node, -loan->node_pages[node]);
+		r = add_to_node(loan, node, -loan->node_pages[node]);
 		if (r < 0 && first == 0)
 			first = (int)r;
 	}
-	r = add_overcommit(loan->page_size, -loan->overcommit);
+	r = add_overcommit(loan, -loan->overcommit);
 	return first ? first : (int)r;
 }
 
@@ -277,8 +354,7 @@ static int borrow_locked(struct kernel_pool_loan *loan, int64_t pages, int64_t o
 	if (r < 0)
 		return r;
 	for (int node = 0; node < loan->nr_nodes && missing > 0; node++) {
-		got = add_to_node(loan->page_size, loan->nr_nodes, node,
-				  missing / (loan->nr_nodes - node));
+		got = add_to_node(loan, node, missing / (loan->nr_nodes - node));
 		if (got < 0)
 			continue; /* a node without memory */
 		loan->node_pages[node] = got;
@@ -288,7 +364,7 @@ static int borrow_locked(struct kernel_pool_loan *loan, int64_t pages, int64_t o
 		explain_shortage(loan, existing, pages, error, error_size);
 		return -ENOMEM;
 	}
-	r = add_overcommit(loan->page_size, overcommit);
+	r = add_overcommit(loan, overcommit);
 	if (r < 0)
 		return r;
 	loan->overcommit = overcommit;
@@ -302,7 +378,8 @@ int kernel_pool_borrow(uint64_t page_size, int nr_nodes, int64_t pages, int64_t 
 		       struct kernel_pool_loan *ret_loan, int64_t *ret_node_pages, char *error,
 		       size_t error_size)
 {
-	struct kernel_pool_loan loan = {.page_size = page_size, .nr_nodes = nr_nodes};
+	struct kernel_pool_loan loan = {
+		.page_size = page_size, .nr_nodes = nr_nodes, .log = ret_loan->log};
 	int lock, r;
 
 	lock = lock_kernel_pool();
@@ -326,7 +403,7 @@ static int64_t change_nodes(struct kernel_pool_loan *loan, int64_t pages)
 		share = (pages - done) / (loan->nr_nodes - node);
 		if (share < -loan->node_pages[node])
 			share = -loan->node_pages[node];
-		got = share ? add_to_node(loan->page_size, loan->nr_nodes, node, share) : 0;
+		got = share ? add_to_node(loan, node, share) : 0;
 		if (share > 0 && got <= 0)
 			continue; /* a node without memory */
 		/* Pages that are in use go when they are free: they are surplus ones now. */
@@ -346,7 +423,7 @@ int64_t kernel_pool_change(struct kernel_pool_loan *loan, int64_t pages, int64_t
 		return lock;
 	if (overcommit < -loan->overcommit)
 		overcommit = -loan->overcommit;
-	r = add_overcommit(loan->page_size, overcommit);
+	r = add_overcommit(loan, overcommit);
 	if (r == 0) {
 		loan->overcommit += overcommit;
 		r = change_nodes(loan, pages);

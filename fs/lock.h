@@ -33,6 +33,7 @@ enum lock_rank {
 	LOCK_RANK_MAPPING,     /* one mapping's address ranges */
 	LOCK_RANK_FAULT_MUTEX, /* the fault mutex table */
 	LOCK_RANK_RESERVE,     /* what backing=thp sets aside */
+	LOCK_RANK_STATE,       /* the journal of state/ */
 	LOCK_RANK_REGION_MAP, /* region maps: from here on no blocking call and no allocation */
 	LOCK_RANK_SUBPOOL,
 	LOCK_RANK_POOL,

@@ -13,11 +13,17 @@
 #include <unistd.h>
 
 static const char *const rank_names[NR_LOCK_RANKS] = {
-	[LOCK_RANK_CONTROL] = "control",     [LOCK_RANK_CLIENT] = "client",
-	[LOCK_RANK_NAMESPACE] = "namespace", [LOCK_RANK_INODE] = "inode",
-	[LOCK_RANK_MAPPING] = "mapping",     [LOCK_RANK_FAULT_MUTEX] = "fault_mutex",
-	[LOCK_RANK_RESERVE] = "reserve",     [LOCK_RANK_REGION_MAP] = "region_map",
-	[LOCK_RANK_SUBPOOL] = "subpool",     [LOCK_RANK_POOL] = "pool",
+	[LOCK_RANK_CONTROL] = "control",
+	[LOCK_RANK_CLIENT] = "client",
+	[LOCK_RANK_NAMESPACE] = "namespace",
+	[LOCK_RANK_INODE] = "inode",
+	[LOCK_RANK_MAPPING] = "mapping",
+	[LOCK_RANK_FAULT_MUTEX] = "fault_mutex",
+	[LOCK_RANK_RESERVE] = "reserve",
+	[LOCK_RANK_STATE] = "state",
+	[LOCK_RANK_REGION_MAP] = "region_map",
+	[LOCK_RANK_SUBPOOL] = "subpool",
+	[LOCK_RANK_POOL] = "pool",
 	[LOCK_RANK_LEAF] = "leaf",
 };
 

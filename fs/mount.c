@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/adopt.h"
 #include "fs/backing_hugetlb.h"
 #include "fs/backing_thp.h"
 #include "fs/file_sized.h"
@@ -141,7 +142,6 @@ static int borrow_pages(struct mount *mount, const struct mount_pages *pages,
 	int r;
 
 	*error = '\0';
-	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
 	mount->data_max = pages->data_max;
 	mount->data_min = pages->min;
 	r = kernel_pool_borrow(mount->options->pagesize, mount->nr_nodes, pages->min,
@@ -155,18 +155,27 @@ static int borrow_pages(struct mount *mount, const struct mount_pages *pages,
 		return r;
 	}
 	mount->has_loan = true;
-	r = kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
+	r = mount_save_loan(mount);
 	if (r < 0)
 		snprintf(error, error_size, "%s/state: %s", mount->run_dir, strerror(-r));
 	return r;
 }
 
-static int init_objects(struct mount *mount, const struct mount_pages *pages,
-			const int64_t *node_pages, char *error, size_t error_size)
+int mount_save_loan(struct mount *mount)
+{
+	int r = state_set_loan(&mount->state, &mount->loan);
+
+	/* The copy is for fsck, should the journal be damaged. */
+	return r < 0 ? r : kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
+}
+
+int mount_init_objects(struct mount *mount, const struct mount_pages *pages,
+		       const int64_t *node_pages, char *error, size_t error_size)
 {
 	const struct mount_options *options = mount->options;
 	int fd, r;
 
+	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
 	r = page_core_init(&mount->core, mount->nr_nodes, node_pages, pages->max, pages->min,
 			   options->fault_mutexes, options->region_lock_global);
 	if (r < 0)
@@ -203,6 +212,70 @@ static bool is_thp(const struct mount_options *options, const struct pool_counts
 	       !kernel || kernel->free == kernel->resv;
 }
 
+static int state_error(const struct mount *mount, int r, char *error, size_t error_size)
+{
+	if (r < 0)
+		snprintf(error, error_size, "%s/state/journal: %s", mount->run_dir,
+			 strerror(-r));
+	return r;
+}
+
+static struct state_setup state_setup(const struct mount *mount,
+				      const struct mount_pages *pages)
+{
+	return (struct state_setup){
+		.page_size = mount->is_thp ? THP_PAGE_SIZE : mount->options->pagesize,
+		.min = pages->min,
+		.max = pages->max,
+		.data_max = pages->data_max,
+		.is_thp = mount->is_thp,
+		.nr_nodes = (uint32_t)mount->nr_nodes,
+	};
+}
+
+/* The run directory, and what is to be written down before anything is taken. */
+static int start_state(struct mount *mount, const struct mount_pages *pages, char *error,
+		       size_t error_size)
+{
+	struct state_setup setup = state_setup(mount, pages);
+	struct journal_damage damage;
+	char options[4096];
+	int r;
+
+	r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
+			   error_size);
+	if (r < 0)
+		return r;
+	r = state_open(&mount->state, mount->state_fd, &damage);
+	if (r < 0)
+		return state_error(mount, r, error, error_size);
+	mount->has_state = true;
+	options_print(mount->options, options, sizeof(options));
+	r = state_set_options(&mount->state, options);
+	if (r == 0)
+		r = state_set_setup(&mount->state, &setup);
+	return state_error(mount, r, error, error_size);
+}
+
+/* On which nodes the pages are is known by now, and from now on it can be adopted. */
+static int finish_state(struct mount *mount, const struct mount_pages *pages,
+			const int64_t *node_pages, char *error, size_t error_size)
+{
+	struct state_setup setup = state_setup(mount, pages);
+	int r;
+
+	memcpy(setup.node_pages, node_pages, sizeof(setup.node_pages));
+	r = state_set_setup(&mount->state, &setup);
+	if (r == 0)
+		r = state_set_ready(&mount->state);
+	return state_error(mount, r, error, error_size);
+}
+
+static int log_step(void *data, const struct kernel_pool_step *step)
+{
+	return state_add_step(data, step);
+}
+
 static int set_up_hugetlb(struct mount *mount, const struct pool_counts *kernel, char *error,
 			  size_t error_size)
 {
@@ -212,18 +285,18 @@ static int set_up_hugetlb(struct mount *mount, const struct pool_counts *kernel,
 
 	r = resolve_sizes(mount->options, kernel, &pages, error, error_size);
 	if (r == 0)
-		r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
-				   error_size);
+		r = start_state(mount, &pages, error, error_size);
 	if (r < 0)
 		return r;
+	mount->loan.log = &mount->pool_log;
 	r = borrow_pages(mount, &pages, node_pages, error, error_size);
 	if (r == 0)
 		r = mount_names(mount, 0, error, error_size);
 	if (r == 0)
 		r = mount_data(mount, &pages, error, error_size);
 	if (r == 0)
-		r = init_objects(mount, &pages, node_pages, error, error_size);
-	return r;
+		r = mount_init_objects(mount, &pages, node_pages, error, error_size);
+	return r < 0 ? r : finish_state(mount, &pages, node_pages, error, error_size);
 }
 
 static int set_up_thp(struct mount *mount, char *error, size_t error_size)
@@ -234,24 +307,41 @@ static int set_up_thp(struct mount *mount, char *error, size_t error_size)
 
 	r = mount_thp_resolve(mount->options, &pages, error, error_size);
 	if (r == 0)
-		r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
-				   error_size);
+		r = start_state(mount, &pages, error, error_size);
 	if (r < 0)
 		return r;
 	node_pages[0] = pages.min;
-	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
 	r = mount_names(mount, pages.max, error, error_size);
 	if (r == 0)
-		r = init_objects(mount, &pages, node_pages, error, error_size);
+		r = mount_init_objects(mount, &pages, node_pages, error, error_size);
 	if (r == 0)
 		r = mount_thp_set_aside(mount, error, error_size);
+	return r < 0 ? r : finish_state(mount, &pages, node_pages, error, error_size);
+}
+
+/* From nothing. */
+static int set_up(struct mount *mount, char *error, size_t error_size)
+{
+	const struct mount_options *options = mount->options;
+	struct pool_counts kernel;
+	int r;
+
+	r = kernel_pool_read(options->pagesize, mount->nr_nodes, &kernel);
+	mount->is_thp = is_thp(options, r < 0 ? NULL : &kernel);
+	if (mount->is_thp) {
+		mount->nr_nodes = 1; /* where a page is, is left to the kernel */
+		return set_up_thp(mount, error, error_size);
+	}
+	if (r == 0)
+		return set_up_hugetlb(mount, &kernel, error, error_size);
+	snprintf(error, error_size, "this kernel has no huge pages of %" PRIu64 " kB",
+		 options->pagesize >> 10);
 	return r;
 }
 
 int mount_init(struct mount *mount, const struct mount_options *options, const char *mountpoint,
 	       char *error, size_t error_size)
 {
-	struct pool_counts kernel;
 	int r;
 
 	memset(mount, 0, sizeof(*mount));
@@ -259,18 +349,13 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	mount->mountpoint = mountpoint;
 	mount->names_fd = mount->state_fd = -1;
 	mount->nr_nodes = numa_policy_nr_nodes();
-	lock_stat_enable(options->lockstat);
-	r = kernel_pool_read(options->pagesize, mount->nr_nodes, &kernel);
-	mount->is_thp = is_thp(options, r < 0 ? NULL : &kernel);
-	if (mount->is_thp) {
-		mount->nr_nodes = 1; /* where a page is, is left to the kernel */
-		r = set_up_thp(mount, error, error_size);
-	} else if (r < 0) {
-		snprintf(error, error_size, "this kernel has no huge pages of %" PRIu64 " kB",
-			 options->pagesize >> 10);
-	} else {
-		r = set_up_hugetlb(mount, &kernel, error, error_size);
-	}
+	mount->pool_log = (struct kernel_pool_log){log_step, &mount->state};
+	r = adopt_find(mount, error, error_size);
+	lock_stat_enable(mount->options->lockstat);
+	if (r == 0)
+		r = set_up(mount, error, error_size);
+	else if (r == 1)
+		r = adopt_set_up(mount, error, error_size);
 	if (r < 0)
 		mount_deinit(mount);
 	return r;
@@ -280,15 +365,34 @@ void mount_pages_freed(struct mount *mount)
 {
 	if (!mount->is_thp)
 		return;
+	adopt_settle_strays(mount);
 	if (orphans_collect(&mount->orphans) > 0)
 		waitqueue_wake_all(&mount->core.pool.freed);
 	file_sized_balance(mount);
 }
 
+static void take_away(struct mount *mount)
+{
+	run_dir_unmount(mount->run_dir);
+	if (mount->has_loan)
+		kernel_pool_return(&mount->loan);
+	if (mount->has_state)
+		state_close(&mount->state);
+	run_dir_remove(mount->run_dir, mount->state_fd);
+}
+
 void mount_deinit(struct mount *mount)
 {
+	if (mount->has_adopted_options)
+		options_deinit(&mount->adopted_options);
 	if (mount->state_fd < 0)
 		return;
+	if (mount->has_inodes) {
+		adopted_free(mount, mount->adopted);
+		mount->adopted = NULL;
+	}
+	if (mount->has_strays)
+		page_space_deinit(&mount->strays);
 	if (mount->has_inodes)
 		inode_table_deinit(mount);
 	if (mount->has_orphans)
@@ -301,9 +405,12 @@ void mount_deinit(struct mount *mount)
 		backing_hugetlb_free(mount->backing);
 	if (mount->names_fd >= 0)
 		close(mount->names_fd);
-	run_dir_unmount(mount->run_dir);
-	if (mount->has_loan)
-		kernel_pool_return(&mount->loan);
-	run_dir_remove(mount->run_dir, mount->state_fd);
+	if (mount->keep) {
+		if (mount->has_state)
+			state_close(&mount->state);
+		close(mount->state_fd);
+	} else {
+		take_away(mount);
+	}
 	mount->state_fd = -1;
 }

@@ -17,7 +17,9 @@
 #include "fs/options.h"
 #include "fs/orphan.h"
 #include "fs/page.h"
+#include "fs/state.h"
 
+struct adopted;
 struct control;
 struct fault_service;
 struct fuse_session;
@@ -27,18 +29,24 @@ struct mount {
 	const char *mountpoint;              /* set at init; absolute */
 	char run_dir[PATH_MAX];              /* set at init; /run/hugefuse/<name> */
 	int names_fd;                        /* set at init; O_PATH of names/ */
-	int state_fd;                 /* set at init; state/, locked while the daemon lives */
-	struct kernel_pool_loan loan; /* set at init; what was added to the kernel's pool */
-	int64_t data_max, data_min;   /* set at init; pages, size= and min_size= of data/ */
-	struct mutex size_lock;       /* held while the pool's size changes */
+	int state_fd;       /* set at init; state/, locked while the daemon lives */
+	struct state state; /* what a daemon that comes after this one has to know */
+	struct mount_options adopted_options; /* set at init; what @options is then */
+	struct adopted *adopted; /* set at init; what is still to be looked after; or NULL */
+	struct kernel_pool_loan loan;    /* set at init; what was added to the kernel's pool */
+	struct kernel_pool_log pool_log; /* set at init; to state */
+	int64_t data_max, data_min;      /* set at init; pages, size= and min_size= of data/ */
+	struct mutex size_lock;          /* held while the pool's size changes */
 	int64_t node_pages[POOL_MAX_NODES]; /* set at init; of data_min, by node */
 	_Atomic(bool) is_resized;           /* the pool is the limit, not size= */
 	int64_t nr_extra;                   /* size_lock; pages taken from the kernel since */
 	int64_t nr_parked; /* size_lock; pages of data_min that are not to be had */
-	bool has_loan, has_core, has_inodes; /* how far setting up has come */
-	int nr_nodes;                        /* set at init; memory nodes of the machine */
-	bool is_thp;                         /* set at init; else hugetlb */
-	struct backing *backing;             /* set at init */
+	bool has_state, has_loan, has_core, has_inodes; /* how far setting up has come */
+	bool has_adopted_options;
+	bool keep;               /* it is a dead daemon's still: leave all of it behind */
+	int nr_nodes;            /* set at init; memory nodes of the machine */
+	bool is_thp;             /* set at init; else hugetlb */
+	struct backing *backing; /* set at init */
 	struct page_core core;
 	struct inode_table inodes;
 	struct fuse_session *session; /* set by the daemon */
@@ -46,6 +54,12 @@ struct mount {
 	int passthrough_fd;
 	struct orphans orphans; /* of backing=thp */
 	bool has_orphans;
+	/* Of backing=thp: what files without a name had when they were adopted. */
+	struct page_space strays;
+	struct backing_file stray_file;
+	bool has_strays;
+	int64_t nr_strays, last_strays;      /* the control thread; pages */
+	int64_t names_pages;                 /* set at init; of names/ that no file has */
 	struct control *control;             /* set at init, by the daemon */
 	struct fault_service *fault_service; /* set at init, by the daemon */
 };
@@ -64,6 +78,18 @@ void mount_deinit(struct mount *mount);
 static inline uint64_t mount_hidden_inodes(const struct mount *mount)
 {
 	return mount->is_thp ? 2 : 1;
+}
+
+/* The counters and inodes, over the private filesystems. 0 or -errno, with a line in @error. */
+struct mount_pages;
+int mount_init_objects(struct mount *mount, const struct mount_pages *pages,
+		       const int64_t *node_pages, char *error, size_t error_size);
+/* Write the loan down as it is now. 0 or -errno. */
+int mount_save_loan(struct mount *mount);
+/* The mount answers: from now on it is this daemon's to take down. */
+static inline void mount_is_up(struct mount *mount)
+{
+	mount->keep = false;
 }
 
 /* Pages may have been freed: set those aside that nobody has reserved. */

@@ -81,7 +81,7 @@ static void follow_locked(struct mount *mount)
 	kernel_pool_change(&mount->loan, extra - mount->nr_extra,
 			   overcommit - mount->loan.overcommit);
 	mount->nr_extra = extra;
-	kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
+	mount_save_loan(mount);
 	park_locked(mount, &pool);
 }
 
@@ -120,7 +120,7 @@ static void grow_locked(struct mount *mount, int64_t missing)
 	memcpy(before, mount->loan.node_pages, sizeof(before));
 	if (extra == 0 || kernel_pool_change(&mount->loan, extra, 0) <= 0)
 		return;
-	kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
+	mount_save_loan(mount);
 	for (int node = 0; node < mount->nr_nodes; node++) {
 		extra = mount->loan.node_pages[node] - before[node];
 		pool_resize(&mount->core.pool, node, extra);
@@ -128,19 +128,37 @@ static void grow_locked(struct mount *mount, int64_t missing)
 	}
 }
 
+/* What the pool is about to be. Where it cannot be written down it is not changed. */
+static int note_size_locked(struct mount *mount, int64_t nr, int64_t overcommit)
+{
+	struct state_size size = {.nr = nr, .overcommit = overcommit};
+
+	mutex_assert_held(&mount->size_lock);
+	for (int node = 0; node < mount->loan.nr_nodes; node++)
+		size.first_loan += mount->loan.node_pages[node];
+	size.first_loan -= mount->nr_extra;
+	return state_set_size(&mount->state, &size);
+}
+
 int64_t mount_set_nr_pages(struct mount *mount, int64_t nr)
 {
 	int64_t left[POOL_MAX_NODES], missing;
 	struct pool_counts pool;
+	int r;
 
 	if (mount->is_thp)
 		return -EOPNOTSUPP;
 	mutex_lock(&mount->size_lock);
-	atomic_store(&mount->is_resized, true);
-	subpool_drop_limits(&mount->core.subpool);
 	pool_read(&mount->core.pool, &pool);
 	nr = min_pages(nr,
 		       max_pages(pool.nr - pool.surplus, mount->data_max - pool.overcommit));
+	r = note_size_locked(mount, nr, pool.overcommit);
+	if (r < 0) {
+		mutex_unlock(&mount->size_lock);
+		return r;
+	}
+	atomic_store(&mount->is_resized, true);
+	subpool_drop_limits(&mount->core.subpool);
 	missing = pool_set_nr(&mount->core.pool, nr, left);
 	if (missing > 0)
 		grow_locked(mount, missing);
@@ -153,18 +171,25 @@ int64_t mount_set_nr_pages(struct mount *mount, int64_t nr)
 int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit)
 {
 	struct pool_counts pool;
+	int r;
 
 	if (mount->is_thp)
 		return -EOPNOTSUPP;
 	mutex_lock(&mount->size_lock);
-	atomic_store(&mount->is_resized, true);
-	subpool_drop_limits(&mount->core.subpool);
 	pool_read(&mount->core.pool, &pool);
 	overcommit = min_pages(overcommit, mount->data_max - (pool.nr - pool.surplus));
-	pool_set_overcommit(&mount->core.pool, max_pages(0, overcommit));
+	overcommit = max_pages(0, overcommit);
+	r = note_size_locked(mount, pool.nr - pool.surplus, overcommit);
+	if (r < 0) {
+		mutex_unlock(&mount->size_lock);
+		return r;
+	}
+	atomic_store(&mount->is_resized, true);
+	subpool_drop_limits(&mount->core.subpool);
+	pool_set_overcommit(&mount->core.pool, overcommit);
 	follow_locked(mount);
 	mutex_unlock(&mount->size_lock);
-	return max_pages(0, overcommit);
+	return overcommit;
 }
 
 void mount_settle_size(struct mount *mount)

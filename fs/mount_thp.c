@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "fs/backing_thp.h"
 #include "fs/file_sized.h"
+#include "fs/run_dir.h"
 
 #define CHUNK_PAGES 512 /* of 2 MB */
 
@@ -91,12 +93,15 @@ int mount_thp_set_aside(struct mount *mount, char *error, size_t error_size)
 {
 	int64_t available = memory_pages("MemAvailable");
 	struct pool_counts counts;
-	int r;
+	int fd, r;
 
 	pool_read(&mount->core.pool, &counts);
 	if (counts.nr > available)
 		return no_memory(counts.nr, available, error, error_size);
-	r = backing_thp_new(mount->names_fd, &mount->backing);
+	fd = run_dir_make_hidden(mount->run_dir, "reserve");
+	r = fd < 0 ? fd : backing_thp_new(fd, &mount->backing);
+	if (r < 0 && fd >= 0)
+		close(fd);
 	if (r < 0) {
 		snprintf(error, error_size, "cannot use the tmpfs: %s", strerror(-r));
 		return r;

@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 int run_dir_path(const char *mountpoint, char *ret_path)
@@ -33,6 +34,29 @@ int run_dir_path(const char *mountpoint, char *ret_path)
 	name[len] = '\0';
 	snprintf(ret_path, PATH_MAX, "%s/%s", RUN_DIR, len ? name : "-");
 	return 0;
+}
+
+int run_dir_mountpoint(const char *name, char *ret_mountpoint)
+{
+	char *out = ret_mountpoint, *end = ret_mountpoint + PATH_MAX - 1;
+	unsigned int byte;
+
+	*out++ = '/';
+	if (strcmp(name, "-") == 0)
+		name++;
+	while (*name && out < end) {
+		if (*name != '\\') {
+			*out++ = *name == '-' ? '/' : *name;
+			name++;
+		} else if (sscanf(name, "\\x%2x", &byte) == 1 && byte != 0) {
+			*out++ = (char)byte;
+			name += 4;
+		} else {
+			return -EINVAL;
+		}
+	}
+	*out = '\0';
+	return *name ? -EINVAL : 0;
 }
 
 static int write_pid(int state_fd)
@@ -75,24 +99,51 @@ static int open_state(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-static void explain_existing(const char *path, const char *mountpoint, char *error,
-			     size_t error_size)
+static int explain_busy(pid_t pid, char *error, size_t error_size)
 {
-	pid_t pid = 0;
-	int fd = run_dir_open(path, &pid);
-
-	if (fd >= 0)
-		close(fd);
-	if (fd == -EBUSY)
-		snprintf(error, error_size, "hugefuse is just being mounted there");
-	else if (pid)
+	if (pid)
 		snprintf(error, error_size, "hugefuse is mounted there already (process %d)",
 			 pid);
 	else
-		snprintf(error, error_size,
-			 "a daemon that died has left pages and files in %s; run 'hugefuse "
-			 "umount %s' to give them back",
-			 path, mountpoint);
+		snprintf(error, error_size, "hugefuse is just being mounted there");
+	return -EBUSY;
+}
+
+/* Of a daemon that was killed before it had a state/ there is nothing but the directory. */
+static int take_nothing(const char *path)
+{
+	return rmdir(path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+int run_dir_take(const char *mountpoint, char *ret_path, int *ret_state_fd, char *error,
+		 size_t error_size)
+{
+	struct stat st;
+	pid_t pid = 0;
+	int fd, r;
+
+	r = run_dir_path(mountpoint, ret_path);
+	fd = r < 0 ? r : run_dir_open(ret_path, &pid);
+	if (fd == -ENOENT)
+		r = take_nothing(ret_path);
+	else if (fd == -EBUSY || pid)
+		r = explain_busy(pid, error, error_size);
+	else if (fd < 0)
+		r = fd;
+	else if (fstat(fd, &st) < 0)
+		r = -errno;
+	else if (st.st_nlink == 0)
+		r = 0; /* it has just ended well */
+	else
+		r = write_pid(fd) < 0 ? -EIO : 1;
+	if (r == 1)
+		*ret_state_fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	if (r < 0 && r != -EBUSY)
+		snprintf(error, error_size, "%s: %s",
+			 r == -ENAMETOOLONG ? mountpoint : ret_path, strerror(-r));
+	return r;
 }
 
 static int fill_run_dir(const char *path, int *ret_state_fd)
@@ -125,10 +176,8 @@ int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, ch
 		r = -errno;
 	if (r == 0 && mkdir(ret_path, 0700) < 0)
 		r = -errno;
-	if (r == -EEXIST) {
-		explain_existing(ret_path, mountpoint, error, error_size);
-		return -EBUSY;
-	}
+	if (r == -EEXIST)
+		return explain_busy(0, error, error_size);
 	if (r == 0) {
 		r = fill_run_dir(ret_path, ret_state_fd);
 		if (r < 0)
@@ -138,6 +187,14 @@ int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, ch
 		snprintf(error, error_size, "%s: %s",
 			 r == -ENAMETOOLONG ? mountpoint : ret_path, strerror(-r));
 	return r;
+}
+
+/* Whether @fd is on another filesystem than the directory @path. */
+static bool is_mount_root(int fd, const char *path)
+{
+	struct stat own, parent;
+
+	return fstat(fd, &own) == 0 && stat(path, &parent) == 0 && own.st_dev != parent.st_dev;
 }
 
 int run_dir_mount(const char *path, const char *name, const char *type, unsigned long flags,
@@ -160,12 +217,73 @@ out_error:
 	return r;
 }
 
+int run_dir_open_mount(const char *path, const char *name, long magic)
+{
+	char target[PATH_MAX];
+	struct statfs fs;
+	int fd;
+
+	snprintf(target, sizeof(target), "%.*s/%s", PATH_MAX - 8, path, name);
+	fd = open(target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstatfs(fd, &fs) == 0 && (long)fs.f_type == magic && is_mount_root(fd, path))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+int run_dir_open_hidden(const char *path, const char *name)
+{
+	char target[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	snprintf(target, sizeof(target), "%.*s/%s", PATH_MAX - 16, path, name);
+	fd = open(target, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* With a name it is what was to be mounted on. */
+	if (fstat(fd, &st) == 0 && st.st_nlink == 0)
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+static int make_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/* What is mounted somewhere stays when it has no name any more. */
+int run_dir_make_hidden(const char *path, const char *name)
+{
+	char source[PATH_MAX], target[PATH_MAX];
+	int r;
+
+	snprintf(source, sizeof(source), "%.*s/names/%s", PATH_MAX - 32, path, name);
+	snprintf(target, sizeof(target), "%.*s/%s", PATH_MAX - 32, path, name);
+	r = make_file(target);
+	if (r == 0)
+		r = make_file(source);
+	if (r < 0)
+		return r;
+	r = mount(source, target, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+	unlink(source);
+	return r < 0 ? r : run_dir_open_hidden(path, name);
+}
+
 void run_dir_unmount(const char *path)
 {
-	static const char *const names[] = {"data", "names"};
+	static const char *const names[] = {"reserve", "data", "names"};
 	char mountpoint[PATH_MAX];
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		snprintf(mountpoint, sizeof(mountpoint), "%.*s/%s", PATH_MAX - 8, path,
 			 names[i]);
 		if (umount2(mountpoint, UMOUNT_NOFOLLOW) < 0 && errno == EBUSY)
@@ -175,32 +293,43 @@ void run_dir_unmount(const char *path)
 
 int run_dir_note_socket(int state_fd, const char *socket_path)
 {
+	unlinkat(state_fd, "socket", 0);
 	return symlinkat(socket_path, state_fd, "socket") < 0 ? -errno : 0;
+}
+
+int run_dir_read_socket(int state_fd, char *ret_socket_path)
+{
+	ssize_t len = readlinkat(state_fd, "socket", ret_socket_path, PATH_MAX - 1);
+
+	if (len < 0)
+		return -errno;
+	ret_socket_path[len] = '\0';
+	return 0;
 }
 
 /* The daemon removes its socket itself, unless it was killed. */
 static void remove_socket(int state_fd)
 {
 	char socket_path[PATH_MAX];
-	ssize_t len = readlinkat(state_fd, "socket", socket_path, sizeof(socket_path) - 1);
 
-	if (len < 0)
+	if (run_dir_read_socket(state_fd, socket_path) < 0)
 		return;
-	socket_path[len] = '\0';
 	unlink(socket_path);
 	unlinkat(state_fd, "socket", 0);
 }
 
 void run_dir_remove(const char *path, int state_fd)
 {
-	static const char *const files[] = {"kernel-pool", "pid"};
+	static const char *const files[] = {"kernel-pool", "journal", "journal.new", "pid"};
 	static const char *const dirs[] = {"data", "names", "state"};
 	char name[PATH_MAX];
 
 	if (state_fd >= 0)
 		remove_socket(state_fd);
-	for (int i = 0; i < 2 && state_fd >= 0; i++)
+	for (int i = 0; i < 4 && state_fd >= 0; i++)
 		unlinkat(state_fd, files[i], 0);
+	snprintf(name, sizeof(name), "%.*s/reserve", PATH_MAX - 16, path);
+	unlink(name);
 	for (int i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "%.*s/%s", PATH_MAX - 8, path, dirs[i]);
 		rmdir(name);

@@ -15,13 +15,33 @@
 /* The directory of @mountpoint, PATH_MAX bytes: 0, -ENAMETOOLONG. */
 int run_dir_path(const char *mountpoint, char *ret_path);
 
+/* The mount point that the directory called @name is of, PATH_MAX bytes: 0, -EINVAL. */
+int run_dir_mountpoint(const char *name, char *ret_mountpoint);
+
 /*
  * Make the directory of @mountpoint with state/, lock it, and write the pid there. Fails with
- * -EBUSY and one line in @error where there is one already, with a daemon or left by a dead
- * one.
+ * -EBUSY and one line in @error where there is one already.
  */
 int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, char *error,
 		   size_t error_size);
+/*
+ * Take over what a dead daemon has left of @mountpoint: 1, with the lock and our pid in it; 0
+ * where there is nothing; -EBUSY and one line in @error where a daemon lives; -errno.
+ */
+int run_dir_take(const char *mountpoint, char *ret_path, int *ret_state_fd, char *error,
+		 size_t error_size);
+/*
+ * Open the root of the private filesystem @name, which has to be of the type @magic as in
+ * statfs(2). -ENOENT where it is not mounted.
+ */
+int run_dir_open_mount(const char *path, const char *name, long magic);
+/*
+ * Make a file in names/, and take its name from it, so that only the daemon has it; it stays
+ * until run_dir_unmount(). And open the one that there is (-ENOENT: none). A descriptor or
+ * -errno.
+ */
+int run_dir_make_hidden(const char *path, const char *name);
+int run_dir_open_hidden(const char *path, const char *name);
 /*
  * Mount a filesystem of @type with options @data, and @flags besides nosuid and nodev, on the
  * directory @name of @path, which is made. Returns a descriptor of its root, or -errno with one
@@ -32,6 +52,8 @@ int run_dir_mount(const char *path, const char *name, const char *type, unsigned
 /* Write down the socket at @socket_path, which run_dir_remove() removes if it is still there.
  */
 int run_dir_note_socket(int state_fd, const char *socket_path);
+/* The socket that was written down, PATH_MAX bytes: 0, -errno. */
+int run_dir_read_socket(int state_fd, char *ret_socket_path);
 /* Unmount names/ and data/, lazily where processes still have pages mapped. */
 void run_dir_unmount(const char *path);
 /* Remove it all and close @state_fd. */

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fs/adopt.h"
 #include "fs/daemon.h"
-#include "fs/kernel_pool.h"
 #include "fs/run_dir.h"
 
 #define UMOUNT_TIMEOUT_MS 60000
@@ -53,17 +53,6 @@ static int wait_for_exit(pid_t pid)
 	r = poll(&poll_fd, 1, UMOUNT_TIMEOUT_MS);
 	close(poll_fd.fd);
 	return r > 0 ? 0 : -ETIMEDOUT;
-}
-
-/* What a dead daemon has left is given back in its place. */
-static void clean_up(const char *run_dir, int state_fd)
-{
-	struct kernel_pool_loan loan;
-
-	run_dir_unmount(run_dir);
-	if (kernel_pool_load(&loan, state_fd, "kernel-pool") == 0)
-		kernel_pool_return(&loan);
-	run_dir_remove(run_dir, state_fd);
 }
 
 static int detach(const char *mountpoint, bool force)
@@ -107,7 +96,7 @@ int daemon_umount(const char *mountpoint, bool force)
 	/* Of a dead daemon everything goes, in use or not: nobody could look after it. */
 	r = detach(mountpoint, force || pid == 0);
 	if (r == EXIT_OK && pid == 0) {
-		clean_up(run_dir, state_fd);
+		adopt_clean_up(run_dir, state_fd);
 		return EXIT_OK;
 	}
 	close(state_fd);
