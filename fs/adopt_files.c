@@ -26,7 +26,6 @@
 #include "fs/backing_hugetlb.h"
 #include "fs/backing_thp.h"
 #include "fs/file_sized.h"
-#include "fs/log.h"
 #include "fs/mount_thp.h"
 #include "fs/rcu.h"
 
@@ -540,11 +539,6 @@ static int adopt_thp(struct adoption *adoption)
 int adopt_files(struct mount *mount, struct adopted *adopted)
 {
 	struct adoption adoption = {.mount = mount, .adopted = adopted};
-	int r;
 
-	r = mount->is_thp ? adopt_thp(&adoption) : adopt_hugetlb(&adoption);
-	if (r == 0 && adopted->lost_reservations)
-		log_warning("%s: there are not enough pages for all that was reserved",
-			    mount->mountpoint);
-	return r;
+	return mount->is_thp ? adopt_thp(&adoption) : adopt_hugetlb(&adoption);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fs/mapping.h"
+#include "fs/process_maps.h"
 
 static void read_comm(pid_t pid, char comm[16])
 {
@@ -46,6 +47,7 @@ int client_new(pid_t pid, uid_t uid, int socket, struct client **ret_client)
 		return -errno;
 	}
 	client->pid = pid;
+	client->start_time = process_start_time(pid);
 	client->uid = uid;
 	client->socket = socket;
 	client->pagemap_fd = -1;
@@ -151,6 +153,16 @@ int client_pagemap(struct client *client)
 		fd = none;
 	}
 	return fd;
+}
+
+bool client_memory_is_gone(struct client *client, uint64_t address)
+{
+	int fd = client_pagemap(client);
+	uint64_t entry;
+
+	/* The descriptor is of the memory, not of the process: it ends with it. */
+	return fd >= 0 &&
+	       pread(fd, &entry, sizeof(entry), (off_t)(address / 4096 * sizeof(entry))) == 0;
 }
 
 pid_t client_process_of(pid_t tid)

@@ -17,12 +17,14 @@ struct mapping;
 
 struct client {
 	pid_t pid;                /* set at init */
+	uint64_t start_time;      /* set at init; as process_start_time() */
 	uid_t uid;                /* set at init */
 	int pidfd;                /* set at init */
 	int socket;               /* open as long as the client lives */
 	_Atomic bool populating;  /* a populate message is not answered yet */
 	uint64_t disconnected_ns; /* the control thread; when that was */
 	bool connected;           /* the control thread; false once the client has closed it */
+	bool adopted;             /* set at init; it has not connected to this daemon yet */
 	bool dropped;  /* the control thread; out of its list, others may still hold references
 			*/
 	char comm[16]; /* set at init */
@@ -51,6 +53,8 @@ struct mapping *client_take_mappings(struct client *client, bool all);
 
 /* Whether the process has exited. */
 bool client_has_exited(const struct client *client);
+/* Whether the memory that it had when it became a client, at @address too, has gone (exec). */
+bool client_memory_is_gone(struct client *client, uint64_t address);
 /* A descriptor of /proc/PID/pagemap, which stays the client's; -errno. */
 int client_pagemap(struct client *client);
 

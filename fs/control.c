@@ -11,7 +11,6 @@
 #include "fs/control.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,34 +21,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "fs/cached.h"
+#include "fs/adopt.h"
+#include "fs/adopt_clients.h"
 #include "fs/client.h"
 #include "fs/clock.h"
+#include "fs/control_struct.h"
 #include "fs/fault_service.h"
-#include "fs/file.h"
 #include "fs/log.h"
-#include "fs/message.h"
-#include "fs/reconcile.h"
-#include "fs/token.h"
 
 #define TICK_MS             100
 #define CLIENTS_MAX         4096
 #define CLIENTS_PER_PROCESS 64 /* it needs one */
-#define SHARD_MIN_PAGES     16
-
-struct control {
-	struct mount *mount;
-	struct message_context context;
-	struct token_table tokens;
-	char socket_path[HUGEFUSE_SOCKET_PATH_MAX];
-	int listen_fd, epoll_fd, event_fd;
-	pthread_t thread;
-	_Atomic bool stop;
-	struct mutex lock;         /* LOCK_RANK_CONTROL */
-	struct client *clients;    /* lock; changed by the thread alone */
-	uint32_t nr_clients;       /* lock */
-	struct waitqueue released; /* woken when a mapping has been released */
-};
 
 /* What an epoll event is about: a client's address, with bit 0 set for its pidfd. */
 #define EVENT_LISTEN 2
@@ -75,6 +57,7 @@ static void release_mappings(struct control *control, struct mapping *mapping)
 
 	for (; mapping; mapping = next) {
 		next = mapping->next;
+		state_drop_mapping(&control->mount->state, mapping->id);
 		/* Uncharges what a private one has, and lets faults in flight find nothing. */
 		mapping_unmap(mapping, 0, UINT64_MAX);
 		fault_service_remove(control->mount->fault_service, mapping);
@@ -179,6 +162,70 @@ static bool may_connect(const struct control *control, const struct ucred *cred)
 	       (cred->uid == 0 || of_user < CLIENTS_MAX / 2);
 }
 
+static void insert_client(struct control *control, struct client *client)
+{
+	mutex_lock(&control->lock);
+	client->next = control->clients;
+	control->clients = client;
+	control->nr_clients++;
+	mutex_unlock(&control->lock);
+}
+
+int control_adopt_client(struct control *control, pid_t pid, uid_t uid,
+			 struct client **ret_client)
+{
+	struct client *client;
+	int r;
+
+	r = client_new(pid, uid, -1, &client);
+	if (r < 0)
+		return r;
+	client->adopted = true;
+	r = watch(control, client->pidfd, (uintptr_t)client | EVENT_PIDFD);
+	if (r < 0) {
+		client_put(client);
+		return r;
+	}
+	insert_client(control, client);
+	*ret_client = client;
+	return 0;
+}
+
+struct client *control_find_adopted(struct control *control, pid_t pid)
+{
+	struct client *client = control->clients;
+
+	while (client && !(client->adopted && client->pid == pid))
+		client = client->next;
+	return client;
+}
+
+/* The process as it was known to a daemon that died; NULL where it was not, or is another. */
+static struct client *find_adopted(struct control *control, const struct ucred *cred)
+{
+	struct client *client = control_find_adopted(control, cred->pid);
+
+	if (!client || !memory_is_gone(client))
+		return client;
+	drop_client(control, client);
+	return NULL;
+}
+
+/* It is back, on @socket. */
+static int reconnect(struct control *control, struct client *client, int socket)
+{
+	int r = watch(control, socket, (uintptr_t)client);
+
+	if (r < 0)
+		return r;
+	client->socket = socket;
+	client->connected = true;
+	client->adopted = false;
+	log_debug(LOG_AREA_CONTROL, "process %d (%s) is connected again", client->pid,
+		  client->comm);
+	return 0;
+}
+
 static int add_client(struct control *control, int socket)
 {
 	struct client *client;
@@ -188,6 +235,9 @@ static int add_client(struct control *control, int socket)
 	r = peer_credentials(socket, &cred);
 	if (r < 0)
 		return r;
+	client = find_adopted(control, &cred);
+	if (client)
+		return reconnect(control, client, socket);
 	if (!may_connect(control, &cred))
 		return -EMFILE;
 	r = client_new(cred.pid, cred.uid, socket, &client);
@@ -202,11 +252,7 @@ static int add_client(struct control *control, int socket)
 		client_put(client);
 		return r;
 	}
-	mutex_lock(&control->lock);
-	client->next = control->clients;
-	control->clients = client;
-	control->nr_clients++;
-	mutex_unlock(&control->lock);
+	insert_client(control, client);
 	log_debug(LOG_AREA_CONTROL, "process %d (%s) of user %u is connected", client->pid,
 		  client->comm, client->uid);
 	return 0;
@@ -266,11 +312,14 @@ static void look_after(struct control *control)
 	struct client *client, *next;
 
 	token_expire(&control->tokens);
+	adopt_settle_strays(control->mount);
 	for (client = control->clients; client; client = next) {
 		next = client->next;
 		control_reap(control, client);
 		if (has_gone(client))
 			drop_client(control, client);
+		else if (client->adopted)
+			adopt_look_after(client);
 	}
 }
 
@@ -349,6 +398,8 @@ int control_new(struct mount *mount, const char *socket_path, struct control **r
 	if (r == 0 && mount->has_orphans)
 		r = watch(control, mount->orphans.inotify_fd, EVENT_ORPHAN);
 	if (r == 0)
+		r = adopt_clients(mount, control);
+	if (r == 0)
 		r = -pthread_create(&control->thread, NULL, control_main, control);
 	if (r < 0) {
 		close_all(control);
@@ -386,107 +437,6 @@ void control_poke(struct control *control)
 	/* If it cannot be written the counter is full, and the thread awake. */
 	if (write(control->event_fd, &one, sizeof(one)) < 0)
 		return;
-}
-
-/* What mmap(2) would check, and offset and length; 0 or -errno. */
-static int check_map(const struct mount *mount, int open_flags,
-		     const struct hugefuse_ioc_map *map)
-{
-	const uint32_t known = HUGEFUSE_MAP_WRITE | HUGEFUSE_MAP_PRIVATE |
-			       HUGEFUSE_MAP_NORESERVE;
-	uint64_t page_size = mount->backing->huge_page_size;
-	int access_mode = open_flags & O_ACCMODE;
-
-	if (map->version != HUGEFUSE_PROTOCOL_VERSION)
-		return -EPROTONOSUPPORT;
-	if (map->flags & ~known || map->reserved)
-		return -EINVAL;
-	if (map->length == 0 || map->offset % page_size != 0 ||
-	    map->offset > INT64_MAX - page_size ||
-	    map->length > INT64_MAX - page_size - map->offset)
-		return -EINVAL;
-	/* Mode 3 is open(2)'s "for ioctl(2) only". */
-	if (access_mode != O_RDONLY && access_mode != O_RDWR)
-		return -EACCES;
-	if (access_mode == O_RDONLY && map->flags & HUGEFUSE_MAP_WRITE &&
-	    !(map->flags & HUGEFUSE_MAP_PRIVATE))
-		return -EACCES;
-	return 0;
-}
-
-static uint32_t nr_shards(const struct control *control, int64_t nr_pages)
-{
-	int64_t shards = nr_pages / SHARD_MIN_PAGES;
-	int64_t threads = fault_service_nr_threads(control->mount->fault_service);
-
-	if (shards > threads)
-		shards = threads;
-	if (shards > HUGEFUSE_MAX_SHARDS)
-		shards = HUGEFUSE_MAX_SHARDS;
-	return shards < 1 ? 1 : (uint32_t)shards;
-}
-
-/*
- * What is reserved by its size needs nothing from us to be mapped: the answer names no socket.
- * Like every writable mapping this one makes the file longer.
- */
-static int request_plain_map(struct mount *mount, struct inode *inode, int open_flags,
-			     struct hugefuse_ioc_map *map)
-{
-	int r = 0;
-
-	if (!mount->has_passthrough)
-		return -EOPNOTSUPP;
-	if (map->flags & HUGEFUSE_MAP_WRITE && (open_flags & O_ACCMODE) == O_RDWR)
-		r = file_grow(mount, inode, (off_t)(map->offset + map->length));
-	if (r < 0)
-		return r == -ENOSPC ? -ENOMEM : r;
-	map->page_size = mount->backing->huge_page_size;
-	map->shards = 0;
-	map->socket[0] = '\0';
-	return 0;
-}
-
-int control_request_map(struct control *control, struct inode *inode, int open_flags,
-			bool is_cached, pid_t tid, uid_t uid, struct hugefuse_ioc_map *map)
-{
-	struct mount *mount = control->mount;
-	int access_mode = (open_flags & O_ACCMODE) == O_RDWR ? O_RDWR : O_RDONLY;
-	struct mapping *mapping;
-	int64_t from, to;
-	pid_t pid;
-	int r;
-
-	r = check_map(mount, open_flags, map);
-	if (r < 0)
-		return r;
-	if (mount->backing->reserves_size)
-		return request_plain_map(mount, inode, open_flags, map);
-	pid = client_process_of(tid);
-	if (pid < 0)
-		return pid;
-	from = mount_bytes_to_pages(mount, map->offset);
-	to = from + mount_bytes_to_pages(mount, map->length);
-	r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
-	if (reconcile_or_wait(mount, r))
-		r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
-	if (r < 0)
-		return r;
-	/* By whole pages, as on hugetlbfs. */
-	if (cached_is_busy(inode, is_cached))
-		r = -EBUSY;
-	else if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
-		r = file_grow(mount, inode, to * (off_t)mount->backing->page_size);
-	if (r == 0)
-		r = token_new(&control->tokens, mapping, pid, uid, map->token);
-	if (r < 0) {
-		mapping_abort(mapping);
-		return r;
-	}
-	map->page_size = mount->backing->page_size;
-	map->shards = nr_shards(control, to - from);
-	strcpy(map->socket, control->socket_path);
-	return 0;
 }
 
 /* References to all mappings that are attached; the number of them, or -ENOMEM. */

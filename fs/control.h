@@ -34,11 +34,19 @@ int control_for_each_mapping(struct control *control, int (*visit)(struct mappin
 			     void *data);
 /* The mapping with number @id of any client, with a reference, or NULL. */
 struct mapping *control_find_mapping(struct control *control, uint64_t id);
+/*
+ * A client that a daemon had which died, and that may connect to this one, or not. Before the
+ * thread runs. It is in the list, which has the only reference. 0 or -errno.
+ */
+int control_adopt_client(struct control *control, pid_t pid, uid_t uid,
+			 struct client **ret_client);
+/* The one of process @pid, or NULL. The control thread, or before it runs. */
+struct client *control_find_adopted(struct control *control, pid_t pid);
 /* Release the mappings of @client that are dead. */
 void control_reap(struct control *control, struct client *client);
-/* How many mappings there are. */
 /* Whether a client's process has exited and its mappings are not released yet. */
 bool control_has_exited_client(struct control *control);
+/* How many mappings there are. */
 uint32_t control_nr_mappings(struct control *control);
 /* Let the control thread look for mappings that are dead. */
 void control_poke(struct control *control);

@@ -77,6 +77,9 @@ static int resize_locked(struct mount *mount, struct inode *inode, off_t old, of
 	if (r < 0)
 		return r;
 	r = page_truncate(pages, mount_bytes_to_pages(mount, size));
+	if (r == 0 && size < old)
+		state_unreserve(&mount->state, inode->ino, mount_bytes_to_pages(mount, size),
+				REGION_END);
 	if (r == 0)
 		r = zero_in_page(pages, end, page_end(pages, end));
 	if (r == 0)
@@ -438,7 +441,9 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 	region_map_init(&added, pages->lock);
 	nr = page_reserve(pages, from, to, &added);
 	if (nr >= 0) {
-		r = pages->file->backing->ops->reserve(pages->file, from, to);
+		r = state_reserve(&mount->state, inode->ino, from, to);
+		if (r == 0)
+			r = pages->file->backing->ops->reserve(pages->file, from, to);
 		if (r < 0) {
 			page_unreserve_map(pages, &added);
 			nr = r;

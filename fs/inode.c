@@ -245,6 +245,22 @@ out_close:
 	return err;
 }
 
+struct inode *inode_find(struct mount *mount, uint64_t ino)
+{
+	struct inode_table *table = &mount->inodes;
+	struct inode *inode;
+
+	/* Under the lock a count may leave zero. */
+	mutex_lock(&table->lock);
+	rcu_reader_lock();
+	inode = find_ino(table, ino);
+	rcu_reader_unlock();
+	if (inode)
+		atomic_fetch_add(&inode->nr_refs, 1);
+	mutex_unlock(&table->lock);
+	return inode;
+}
+
 int inode_new_nameless(struct mount *mount, off_t size, struct inode **ret_inode)
 {
 	struct inode_table *table = &mount->inodes;
@@ -311,6 +327,8 @@ static void free_content(struct mount *mount, struct inode *inode, struct page_s
 	if (remove && pages && mount->backing->reserves_size &&
 	    orphans_add(&mount->orphans, inode->fd, pages) == 0)
 		pages = NULL;
+	if (remove)
+		state_forget(&mount->state, inode->ino);
 	/* The pages go back to the backing first: whoever sees the counters finds the pages. */
 	close_backing_file(file, remove);
 	if (pages)

@@ -97,6 +97,8 @@ uint64_t inode_node_id(const struct mount *mount, const struct inode *inode);
  */
 int inode_get_child(struct mount *mount, struct inode *parent, const char *name,
 		    struct inode **ret_inode, struct stat *ret_stat);
+/* The inode with number @ino, if it has pages, with a reference; or NULL. */
+struct inode *inode_find(struct mount *mount, uint64_t ino);
 /* A regular file of @size bytes that has no name, with a reference. 0 or -errno. */
 int inode_new_nameless(struct mount *mount, off_t size, struct inode **ret_inode);
 /* Another reference to an inode that one already holds. */

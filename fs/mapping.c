@@ -20,6 +20,11 @@
 
 static _Atomic uint64_t next_mapping_id = 1;
 
+uint64_t mapping_next_id(void)
+{
+	return atomic_fetch_add(&next_mapping_id, 1);
+}
+
 /* Whether the mapping counts on the file's reservations. */
 static bool relies_on_file(const struct mapping *mapping)
 {
@@ -39,7 +44,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 		return r;
 	if (getrandom(mapping->key, sizeof(mapping->key), 0) != sizeof(mapping->key))
 		return -EAGAIN;
-	mapping->id = atomic_fetch_add(&next_mapping_id, 1);
+	mapping->id = mapping_next_id();
 	mapping->mount = mount;
 	mapping->inode = inode;
 	mapping->space = pages;
@@ -109,6 +114,30 @@ int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int ac
 			return (int)r;
 		}
 	}
+	*ret_mapping = mapping;
+	return 0;
+}
+
+int mapping_new_adopted(struct mount *mount, struct inode *inode,
+			const struct state_mapping *record, struct mapping **ret_mapping)
+{
+	struct mapping *mapping;
+	uint64_t next;
+	int r = mapping_make(mount, inode, record->flags, record->access_mode, record->from,
+			     record->to, &mapping);
+
+	if (r < 0)
+		return r;
+	mapping->id = record->id;
+	mapping->own_space.object = PRIVATE_OBJECT | record->id;
+	mapping->key[0] = record->key[0];
+	mapping->key[1] = record->key[1];
+	mapping->forked = record->forked;
+	mapping->adopted = true;
+	next = atomic_load(&next_mapping_id);
+	while (next <= record->id &&
+	       !atomic_compare_exchange_weak(&next_mapping_id, &next, record->id + 1))
+		;
 	*ret_mapping = mapping;
 	return 0;
 }
@@ -206,7 +235,7 @@ static void segments_free_rcu(struct rcu_head *head)
 	free(caa_container_of(head, struct segments, rcu));
 }
 
-static void segments_replace(struct mapping *mapping, struct segments *segments)
+void mapping_replace_segments_locked(struct mapping *mapping, struct segments *segments)
 {
 	struct segments *old = mapping->segments;
 
@@ -228,7 +257,7 @@ int mapping_set_address(struct mapping *mapping, uint64_t address, uint64_t leng
 		return -ENOMEM;
 	segments_add(segments, address, address + length, mapping->from);
 	mutex_lock(&mapping->lock);
-	segments_replace(mapping, segments);
+	mapping_replace_segments_locked(mapping, segments);
 	mutex_unlock(&mapping->lock);
 	return 0;
 }
@@ -414,7 +443,7 @@ int mapping_unmap(struct mapping *mapping, uint64_t start, uint64_t end)
 	else if (mapping->flags & HUGEFUSE_MAP_PRIVATE)
 		r = forget_pages(mapping, old, start, end);
 	if (r == 0) {
-		segments_replace(mapping, segments);
+		mapping_replace_segments_locked(mapping, segments);
 	} else {
 		free(segments);
 	}
@@ -446,8 +475,10 @@ int mapping_move(struct mapping *mapping, uint64_t from, uint64_t to, uint64_t l
 				     start - from + to + (uint64_t)nr * page_size, idx);
 		}
 	}
-	segments_replace(mapping, segments);
+	mapping_replace_segments_locked(mapping, segments);
 	mutex_unlock(&mapping->lock);
+	/* Without it the mapping would be found at its old address, or not at all. */
+	state_move_mapping(&mapping->mount->state, mapping->id);
 	return 0;
 }
 
@@ -490,8 +521,11 @@ bool mapping_memory_is_gone(struct mapping *mapping)
 	if (segments && segments->nr > 0)
 		start = segments->segment[0].start;
 	rcu_read_unlock();
-	if (start == 0 || mapping->nr_uffds == 0)
+	if (start == 0)
 		return mapping->dead;
+	if (mapping->nr_uffds == 0)
+		return mapping->dead ||
+		       (mapping->client && client_memory_is_gone(mapping->client, start));
 	/* Nothing is write-protected, so this changes nothing, but looks whether there is
 	 * memory. */
 	wp.range.start = start;

@@ -30,6 +30,7 @@
 struct client;
 struct mapping;
 struct mount;
+struct state_mapping;
 
 struct segment {
 	uint64_t start, end; /* addresses */
@@ -55,6 +56,7 @@ struct mapping {
 	uint32_t flags;  /* set at init; HUGEFUSE_MAP_* */
 	int access_mode; /* set at init; of the open file: O_RDONLY or O_RDWR */
 	bool forked;     /* set at init; a child's, whose pages were its parent's first */
+	bool adopted;    /* set at init; of a client that a daemon had which died */
 	struct mount *mount;
 	struct inode *inode;         /* set at init; a reference */
 	struct page_space *space;    /* set at init; the file's or own_space */
@@ -92,6 +94,23 @@ int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int ac
  * reserved. */
 int mapping_new_forked(struct mapping *parent, int64_t from, int64_t to,
 		       struct mapping **ret_mapping);
+/*
+ * The mapping that a daemon which died had written down as @record, of @inode: nobody has
+ * handed over a userfaultfd, and what a private one has reserved is reserved when its segments
+ * are set. 0 or -errno.
+ */
+int mapping_new_adopted(struct mount *mount, struct inode *inode,
+			const struct state_mapping *record, struct mapping **ret_mapping);
+/* A segment of an adopted mapping, behind those that it has. 0 or -ENOMEM. */
+int mapping_add_segment(struct mapping *mapping, const struct segment *segment);
+/*
+ * The part of @mapping from page @from on that is mapped at @address, as a mapping of its own
+ * that begins there: -EINVAL where @mapping has not all of it in one segment, -ENOMEM.
+ */
+int mapping_split(struct mapping *mapping, uint64_t address, int64_t from, int64_t to,
+		  struct mapping **ret_mapping);
+/* A number that no mapping has, had, or will have. */
+uint64_t mapping_next_id(void);
 /* Give up a pending mapping, and what it reserved. */
 void mapping_abort(struct mapping *mapping);
 /* From here on a shared mapping's reservation is the file's. */
@@ -100,6 +119,8 @@ void mapping_commit(struct mapping *mapping);
 struct mapping *mapping_ref(struct mapping *mapping);
 void mapping_put(struct mapping *mapping);
 
+/* Let @segments be the mapping's, with its lock held; for what changes them. */
+void mapping_replace_segments_locked(struct mapping *mapping, struct segments *segments);
 /* The first segment: [address, address + length) holds the pages from mapping->from on. */
 int mapping_set_address(struct mapping *mapping, uint64_t address, uint64_t length);
 /* The page index at @address, or -1 where this mapping has nothing there. Lock-free. */

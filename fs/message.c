@@ -67,6 +67,9 @@ static int attach_reservation(struct mapping *mapping)
 	rwsem_read_lock(&mapping->inode->lock);
 	r = page_reserve(mapping->space, mapping->from, mapping->to, &mapping->added);
 	if (r >= 0)
+		r = state_reserve(&mapping->mount->state, mapping->inode->ino, mapping->from,
+				  mapping->to);
+	if (r >= 0)
 		r = file->backing->ops->reserve(file, mapping->from, mapping->to);
 	rwsem_read_unlock(&mapping->inode->lock);
 	return (int)(r < 0 ? r : 0);
@@ -150,15 +153,51 @@ static int check_register(const struct mapping *mapping, const struct received *
 	return 0;
 }
 
+/* What a daemon that comes after this one has to know of it. */
+static int note_mapping(const struct mapping *mapping, uint64_t address)
+{
+	const struct client *client = mapping->client;
+	int64_t nr = mapping->to - mapping->from;
+	struct state_mapping record = {
+		.id = mapping->id,
+		.key = {mapping->key[0], mapping->key[1]},
+		.ino = mapping->inode->ino,
+		.address = address,
+		.length = (uint64_t)nr * mapping->mount->backing->page_size,
+		.from = mapping->from,
+		.to = mapping->to,
+		.start_time = client->start_time,
+		.pid = client->pid,
+		.uid = client->uid,
+		.flags = mapping->flags,
+		.access_mode = mapping->access_mode,
+		.forked = mapping->forked,
+	};
+
+	return state_add_mapping(&mapping->mount->state, &record);
+}
+
+/* Whether it is one that was attached again, and is registered where it was then. */
+static bool is_at(const struct mapping *mapping, uint64_t address)
+{
+	const struct segments *segments = mapping->segments;
+
+	return mapping->adopted && mapping->nr_uffds == 0 && segments->nr == 1 &&
+	       segments->segment[0].start == address &&
+	       segments->segment[0].idx == mapping->from;
+}
+
 static int register_mapping(const struct message_context *context, struct mapping *mapping,
 			    struct received *received)
 {
 	int r;
 
-	if (mapping->segments)
+	if (mapping->segments && !is_at(mapping, received->msg.address))
 		return -EEXIST;
 	r = check_register(mapping, received);
 	if (r == 0)
+		r = note_mapping(mapping, received->msg.address);
+	if (r == 0 && !mapping->segments)
 		r = mapping_set_address(mapping, received->msg.address, received->msg.length);
 	if (r < 0)
 		return r;
@@ -269,13 +308,40 @@ static int message_fork(const struct message_context *context, struct client *cl
 	return send_reply(client, &reply, -1);
 }
 
+/* A range that this client had mapped when the daemon died that we have taken over from. */
+static int message_reattach(const struct message_context *context, struct client *client,
+			    struct received *received)
+{
+	const struct hugefuse_msg *msg = &received->msg;
+	uint64_t page_size = context->mount->backing->page_size;
+	int64_t from = (int64_t)(msg->offset / page_size);
+	int64_t nr = (int64_t)(msg->length / page_size);
+	struct mapping *old = client_find_mapping(client, msg->mapping), *mapping;
+	struct hugefuse_reply reply;
+	int r = -EINVAL;
+
+	if (!old || !old->adopted || old->nr_uffds > 0 || old->key[0] != msg->key[0] ||
+	    old->key[1] != msg->key[1])
+		r = -EPERM;
+	else if (nr > 0 && from >= old->from && from < old->to && nr <= old->to - from)
+		r = mapping_split(old, msg->address, from, from + nr, &mapping);
+	mapping_put(old);
+	if (r < 0)
+		return send_error(client, r);
+	reply = mapping_reply(mapping);
+	client_add_mapping(client, mapping);
+	r = note_mapping(mapping, msg->address);
+	control_reap(context->control, client);
+	return r < 0 ? send_error(client, r) : send_reply(client, &reply, -1);
+}
+
 typedef int (*message_handler)(const struct message_context *context, struct client *client,
 			       struct received *received);
 
 static const message_handler handlers[] = {
 	[HUGEFUSE_MSG_ATTACH] = message_attach, [HUGEFUSE_MSG_REGISTER] = message_register,
 	[HUGEFUSE_MSG_UNMAP] = message_unmap,   [HUGEFUSE_MSG_POPULATE] = message_populate,
-	[HUGEFUSE_MSG_FORK] = message_fork,
+	[HUGEFUSE_MSG_FORK] = message_fork,     [HUGEFUSE_MSG_REATTACH] = message_reattach,
 };
 
 /* All descriptors that came, be they more than one may send. */

@@ -169,6 +169,12 @@ int mount_save_loan(struct mount *mount)
 	return r < 0 ? r : kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
 }
 
+/* Where it cannot be written down, a daemon that comes after this one reserves too much. */
+static void note_unreserved(void *data, uint64_t ino, int64_t idx)
+{
+	state_unreserve(data, ino, idx, idx + 1);
+}
+
 int mount_init_objects(struct mount *mount, const struct mount_pages *pages,
 		       const int64_t *node_pages, char *error, size_t error_size)
 {
@@ -181,6 +187,10 @@ int mount_init_objects(struct mount *mount, const struct mount_pages *pages,
 	if (r < 0)
 		goto out_error;
 	mount->has_core = true;
+	if (!mount->is_thp) {
+		mount->core.unreserved = note_unreserved;
+		mount->core.unreserved_data = &mount->state;
+	}
 	if (mount->is_thp) {
 		r = orphans_init(&mount->orphans, mount->names_fd);
 		if (r < 0)

@@ -37,6 +37,7 @@ int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pag
 	r = subpool_init(&core->subpool, &core->pool, max, min);
 	if (r < 0)
 		goto out_pool;
+	core->unreserved = NULL;
 	core->region_lock_global = region_lock_global;
 	rwsem_init(&core->region_lock, LOCK_RANK_REGION_MAP);
 	return 0;
@@ -300,6 +301,15 @@ int page_instantiate(struct page_space *space, int64_t idx, int node)
 	return r;
 }
 
+/* Page @idx goes, and with it its reservation. */
+static void note_unreserved(const struct page_space *space, int64_t idx)
+{
+	const struct page_core *core = space->core;
+
+	if (core->unreserved)
+		core->unreserved(core->unreserved_data, space->object, idx);
+}
+
 /* Free page @idx, if it is there. Returns the number of pages freed or -errno. */
 static int punch_page(struct page_space *space, int64_t idx)
 {
@@ -316,6 +326,7 @@ static int punch_page(struct page_space *space, int64_t idx)
 	r = space->file->backing->ops->punch(space->file, idx, idx + 1);
 	if (r < 0)
 		goto out_unlock;
+	note_unreserved(space, idx);
 	rwsem_write_lock(space->lock);
 	node = page_inst_node_locked(space, idx);
 	/* A truncation may have uncounted it while the page was punched. */
@@ -427,6 +438,8 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 	r = page_change_init(&change, idx);
 	if (r < 0)
 		return r;
+	if (!present && !keep_reserved && page_is_instantiated(space, idx))
+		note_unreserved(space, idx);
 	rwsem_write_lock(space->lock);
 	node = page_inst_node_locked(space, idx);
 	/* Behind the end it was there before a truncation, and is not any more. */

@@ -35,6 +35,9 @@ struct page_core {
 	struct pool pool;
 	struct subpool subpool;
 	struct fault_mutex_table faults;
+	/* set before use, may be NULL: page @idx of file @object is about not to be reserved */
+	void (*unreserved)(void *data, uint64_t object, int64_t idx);
+	void *unreserved_data;
 	bool region_lock_global;  /* set at init: region_lock=global */
 	struct rwsem region_lock; /* the one for all, if so */
 };
@@ -143,6 +146,12 @@ int page_run_populate(struct page_space *space, int64_t from, int64_t to);
 int page_run_present(struct page_space *space, int64_t from, int64_t to);
 /* The pages of [from, to) have gone, and are reserved ones again. 0 or -ENOMEM. */
 int page_run_absent(struct page_space *space, int64_t from, int64_t to);
+
+/*
+ * Let @to have what @from has of [begin, end), reservations and pages, with nothing charged or
+ * uncharged: a part of a private mapping has become one of its own. 0 or -ENOMEM.
+ */
+int page_move(struct page_space *from, struct page_space *to, int64_t begin, int64_t end);
 
 void page_space_read(struct page_space *space, struct page_space_counts *ret_counts);
 /* The same for [from, to): reserved and not instantiated, and instantiated. */

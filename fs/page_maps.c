@@ -166,8 +166,8 @@ int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to)
 }
 
 /* The range that begins at @from, or the first one behind it. */
-static bool next_range_locked(const struct page_space *space, int64_t from,
-			      struct page_range *ret_range)
+bool page_next_range_locked(const struct page_space *space, int64_t from,
+			    struct page_range *ret_range)
 {
 	struct page_range range = {.from = REGION_END, .to = REGION_END, .node = -1};
 	struct region region;
@@ -195,7 +195,7 @@ static int64_t ranges_locked(const struct page_space *space, struct page_range *
 	struct page_range range = {0};
 	int64_t nr = 0;
 
-	while (next_range_locked(space, range.to, &range)) {
+	while (page_next_range_locked(space, range.to, &range)) {
 		if (nr < room)
 			ranges[nr] = range;
 		nr++;

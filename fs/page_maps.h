@@ -12,6 +12,9 @@ int64_t page_next_inst_locked(const struct page_space *space, int64_t from, int6
 /* The first range in [from, to) that is reserved and not instantiated. */
 bool page_next_reserved_locked(const struct page_space *space, int64_t from, int64_t to,
 			       struct region *ret_region);
+/* The range that begins at @from, or the first one behind it. */
+bool page_next_range_locked(const struct page_space *space, int64_t from,
+			    struct page_range *ret_range);
 /* The first range in [from, to) that is not in the resv map, and the number of such ranges. */
 bool page_next_gap_locked(const struct page_space *space, int64_t from, int64_t to,
 			  struct region *ret_gap);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-static int add_vma(struct vma_list *list, const struct vma *vma)
+int vma_list_add(struct vma_list *list, const struct vma *vma)
 {
 	struct vma *grown;
 
@@ -59,7 +59,7 @@ static int read_process(pid_t pid, dev_t device, struct vma_list *list)
 		if (!parse_line(line, device, &vma))
 			continue;
 		vma.pid = pid;
-		r = add_vma(list, &vma);
+		r = vma_list_add(list, &vma);
 	}
 	free(line);
 	fclose(file);

@@ -27,6 +27,8 @@ struct vma_list {
 int vma_list_read(dev_t device, struct vma_list *ret_list);
 /* Those of the process @pid alone. */
 int vma_list_read_process(pid_t pid, dev_t device, struct vma_list *ret_list);
+/* Add one at the end. 0 or -ENOMEM. */
+int vma_list_add(struct vma_list *list, const struct vma *vma);
 void vma_list_free(struct vma_list *list);
 
 /* When the process began, in the kernel's own unit; 0: there is none. */

@@ -16,7 +16,8 @@
  * What is counted and what is reserved is no more than the pool, and is looked at one by one.
  * Holes are looked at in turns, this many at a time: a file is as long as its user likes.
  */
-#define PROBES_MAX 8192
+#define PROBES_MAX       8192
+#define ADOPT_PROBES_MAX (1 << 20)
 
 #define FREEING_NS 100000000ULL
 #define LET_GO_NS  20000000ULL
@@ -133,6 +134,13 @@ static void reconcile_private(struct mapping *mapping, int64_t *probes)
 	}
 	if (nr >= 0)
 		free(segments);
+}
+
+void reconcile_mapping(struct mapping *mapping)
+{
+	int64_t probes = ADOPT_PROBES_MAX;
+
+	reconcile_private(mapping, &probes);
 }
 
 static int visit_inode(struct mount *mount, struct inode *inode, void *data)

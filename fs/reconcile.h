@@ -21,5 +21,7 @@ bool reconcile_may_help(struct mount *mount, int64_t error);
  * tells in its own time. Not for faults, which must not wait for others.
  */
 bool reconcile_or_wait(struct mount *mount, int64_t error);
+/* One that was just adopted: what it has is found now. */
+void reconcile_mapping(struct mapping *mapping);
 /* All files and mappings. Blocks for as long as that takes. */
 void reconcile_mount(struct mount *mount);

@@ -13,6 +13,10 @@
  *	   pages, open in the access mode of the file;
  *	3. maps the descriptor, registers its userfaultfds over the mapping and hands them
  *	   over with HUGEFUSE_MSG_REGISTER.
+ *
+ * When the daemon has died, the kernel serves the client's faults. The one that takes the mount
+ * over listens on the same socket. A client that has connected again shows what it has mapped,
+ * each range by HUGEFUSE_MSG_REATTACH, and goes on with 3.
  */
 #pragma once
 
@@ -83,17 +87,18 @@ enum hugefuse_msg_type {
 	HUGEFUSE_MSG_UNMAP,      /* mapping id, range: it has been unmapped */
 	HUGEFUSE_MSG_POPULATE,   /* mapping id, range: instantiate it now */
 	HUGEFUSE_MSG_FORK, /* the parent's mapping id and key -> a mapping id of one's own */
+	HUGEFUSE_MSG_REATTACH, /* the same of one's own, which a daemon had that died */
 };
 
 struct hugefuse_msg {
 	uint32_t type;
 	uint32_t nr_shards;    /* REGISTER: descriptors that come with it */
 	uint64_t mapping;      /* id; FORK: the parent's */
-	uint64_t key[2];       /* ATTACH: the token; FORK: the parent's mapping's key */
+	uint64_t key[2];       /* ATTACH: the token; FORK, REATTACH: the mapping's key */
 	uint64_t address;      /* bytes */
 	uint64_t length;       /* bytes */
 	uint64_t shard_length; /* REGISTER: bytes that each descriptor but the last covers */
-	uint64_t offset;       /* FORK: in the file, bytes */
+	uint64_t offset;       /* FORK, REATTACH: in the file, bytes */
 };
 _Static_assert(sizeof(struct hugefuse_msg) == 64, "ABI");
 

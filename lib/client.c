@@ -24,6 +24,7 @@
 #include "fork.h"
 #include "hugefuse.h"
 #include "hugefuse_protocol.h"
+#include "reattach.h"
 #include "region.h"
 #include "system.h"
 
@@ -105,7 +106,7 @@ void tell_unmapped(const struct region *part, void *data)
 	};
 
 	if (part->mapping)
-		connection_call(part->connection, &msg, NULL, 0, NULL, NULL);
+		reattach_call(part->connection, &msg, NULL, NULL);
 }
 
 static int check_flags(int flags)
@@ -154,10 +155,10 @@ static int attach(const struct hugefuse_ioc_map *map, struct region *region)
 	struct hugefuse_reply reply;
 	int fd, r;
 
-	region->connection = connection_get(map->socket);
+	region->connection = reattach_connection(map->socket);
 	if (!region->connection)
 		return -errno;
-	r = connection_call(region->connection, &msg, NULL, 0, &reply, &fd);
+	r = reattach_call(region->connection, &msg, &reply, &fd);
 	if (r < 0)
 		return r;
 	region->mapping = reply.mapping;
@@ -227,7 +228,7 @@ static void populate(const struct region *region, int prot, int flags)
 		msg.address = (uintptr_t)region->addr + done;
 		msg.length = part;
 		lock_library();
-		connection_call(region->connection, &msg, NULL, 0, NULL, NULL);
+		reattach_call(region->connection, &msg, NULL, NULL);
 		unlock_library();
 	}
 	/* As with mmap(2), it is no error if that does not work. */

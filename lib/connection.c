@@ -32,7 +32,18 @@ static void connection_close(struct connection *connection)
 {
 	if (is_open(connection))
 		close(connection->fd);
+	connection->was_open = connection->was_open || connection->fd >= 0;
 	connection->fd = -1;
+}
+
+bool connection_has_returned(struct connection *connection)
+{
+	bool was_open = connection->was_open;
+
+	if (!is_open(connection))
+		return false;
+	connection->was_open = false;
+	return was_open;
 }
 
 static int move_out_of_the_way(int fd)
@@ -54,7 +65,7 @@ int connection_open(struct connection *connection)
 
 	if (is_open(connection))
 		return 0;
-	connection->fd = -1;
+	connection_close(connection);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
@@ -105,8 +116,10 @@ struct connection *connection_get(const char *path)
 void connection_forget_all(void)
 {
 	for (struct connection *connection = connections; connection;
-	     connection = connection->next)
+	     connection = connection->next) {
 		connection_close(connection);
+		connection->was_open = false;
+	}
 }
 
 static int send_msg(int fd, const struct hugefuse_msg *hugefuse_msg, const int *fds,

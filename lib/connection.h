@@ -16,11 +16,14 @@ struct connection {
 	char path[HUGEFUSE_SOCKET_PATH_MAX];
 	int fd;    /* -1: not connected */
 	ino_t ino; /* of the socket: the program may have closed it and used the number again */
+	bool was_open; /* to a daemon that has gone; what it had is to be attached again */
 	struct connection *next;
 };
 
 /* The connection to the socket @path; connects where that is necessary. NULL and errno. */
 struct connection *connection_get(const char *path);
+/* Whether it was connected anew, and is again. Once. */
+bool connection_has_returned(struct connection *connection);
 /* Forget all connections that a forked child has inherited. Async-signal-safe. */
 void connection_forget_all(void);
 /* Connect again if it is not. 0 or -errno. Async-signal-safe. */

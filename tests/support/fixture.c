@@ -127,9 +127,13 @@ void require_pages(unsigned long page_size, long nr)
 
 static bool is_mounted(const struct fixture *fixture)
 {
+	char path[PATH_MAX];
 	struct statfs st;
 
-	return statfs(fixture->dir, &st) == 0 && st.f_type == FUSE_MAGIC;
+	/* Of a dead daemon's mount the kernel remembers much, but not what was never asked. */
+	snprintf(path, sizeof(path), "%s/.hugefuse/options", fixture->dir);
+	return statfs(fixture->dir, &st) == 0 && st.f_type == FUSE_MAGIC &&
+	       access(path, F_OK) == 0;
 }
 
 void kernel_pool_set(unsigned long page_size, long nr)
@@ -194,7 +198,7 @@ const char *fixture_backing(void)
 
 static void exec_daemon(const struct fixture *fixture, const char *options)
 {
-	int fd = open(fixture->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	int fd = open(fixture->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	bool named = strstr(options, "backing=") != NULL;
 	char all[512];
 
@@ -227,10 +231,28 @@ void fixture_mount(struct fixture *fixture, const char *options)
 	if (!mkdtemp(fixture->dir))
 		fail_msg("%s: %s", fixture->dir, strerror(errno));
 	snprintf(fixture->log, sizeof(fixture->log), "%s.log", fixture->dir);
+	fixture_restart(fixture, options);
+}
+
+void fixture_start(struct fixture *fixture, const char *options)
+{
 	fixture->daemon = fork();
 	if (fixture->daemon == 0)
 		exec_daemon(fixture, options);
+}
+
+void fixture_restart(struct fixture *fixture, const char *options)
+{
+	fixture_start(fixture, options);
 	wait_for_mount(fixture);
+}
+
+int fixture_wait_end(struct fixture *fixture)
+{
+	int r = reap_child(fixture->daemon, 10000);
+
+	fixture->daemon = 0;
+	return r;
 }
 
 static int run_program(const char *const *argv)

@@ -57,6 +57,11 @@ void fixture_umount(struct fixture *fixture);
 /* kill -9 the daemon and wait until it is gone. fixture_umount() then gives back what it left.
  */
 void fixture_kill(struct fixture *fixture);
+/* Mount again where a daemon was killed. fixture_start() returns before it answers. */
+void fixture_restart(struct fixture *fixture, const char *options);
+void fixture_start(struct fixture *fixture, const char *options);
+/* Wait for the daemon that was started to end, at most ten seconds; its exit code. */
+int fixture_wait_end(struct fixture *fixture);
 /* Run the program with arguments (NULL-terminated); returns its exit code. */
 int run_hugefuse(const char *argument, ...);
 
