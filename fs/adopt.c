@@ -64,6 +64,18 @@ static int read_loan(int state_fd, struct kernel_pool_loan *ret_loan)
 	return r;
 }
 
+int64_t adopt_loan_pages(int state_fd)
+{
+	struct kernel_pool_loan loan;
+	int64_t nr = 0;
+
+	if (read_loan(state_fd, &loan) < 0)
+		return 0;
+	for (int node = 0; node < loan.nr_nodes; node++)
+		nr += loan.node_pages[node];
+	return nr;
+}
+
 void adopt_clean_up(const char *run_dir, int state_fd)
 {
 	struct kernel_pool_loan loan;
@@ -168,6 +180,8 @@ static int merge_options(struct mount *mount, char *error, size_t error_size)
 	if (merged->fsname)
 		merged->fsname = strdup(merged->fsname);
 	mount->has_adopted_options = true;
+	if (!mount->state.setup.is_thp && !mount->state.options)
+		merged->pagesize = mount->state.setup.page_size;
 	options_init(&stored);
 	r = list ? options_parse(&stored, list, error, error_size) : -ENOMEM;
 	if (r == 0 && *list) {
@@ -254,7 +268,7 @@ static bool is_dead_mount(const char *mountpoint)
 }
 
 /* The dead mount itself, under which the mount point is. */
-static void detach_dead(const char *mountpoint)
+void adopt_detach_dead(const char *mountpoint)
 {
 	while (is_dead_mount(mountpoint) &&
 	       umount2(mountpoint, UMOUNT_NOFOLLOW | MNT_DETACH) == 0)
@@ -328,7 +342,7 @@ int adopt_set_up(struct mount *mount, char *error, size_t error_size)
 	mount->nr_nodes = (int)setup->nr_nodes;
 	mount->data_max = pages.data_max;
 	mount->data_min = pages.min;
-	detach_dead(mount->mountpoint);
+	adopt_detach_dead(mount->mountpoint);
 	r = open_backing(mount);
 	if (r == 0)
 		r = adopt_loan(mount);

@@ -44,6 +44,10 @@ void adopt_settle_strays(struct mount *mount);
 int adopted_add_nameless(struct adopted *adopted, uint64_t old_ino, struct inode *inode);
 void adopted_free(struct mount *mount, struct adopted *adopted);
 
+/* The pages that are lent to a dead mount by the kernel's pool. */
+int64_t adopt_loan_pages(int state_fd);
+/* Detach the mounts at @mountpoint whose daemon is dead. */
+void adopt_detach_dead(const char *mountpoint);
 /*
  * Give back what a dead daemon has left at @run_dir, whose state/ is open and locked as
  * @state_fd, which is closed.

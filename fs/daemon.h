@@ -35,3 +35,15 @@ int daemon_mount(const struct daemon_config *config);
  * code.
  */
 int daemon_umount(const char *mountpoint, bool force);
+
+/*
+ * Check what a daemon that died has left at @mountpoint, and say on stdout what is wrong; with
+ * @repair write the journal anew where it is damaged. EXIT_OK: it can be mounted again.
+ */
+int daemon_fsck(const char *mountpoint, bool repair);
+/*
+ * Give back what daemons have left that died, and say on stdout what; with @dry_run only say
+ * it. What processes have mapped is kept, unless @force. At @mountpoint alone, or, if that is
+ * NULL, everywhere. Returns an exit code.
+ */
+int daemon_reap(const char *mountpoint, bool dry_run, bool force);

@@ -27,9 +27,6 @@
 #include "fs/numa_policy.h"
 #include "fs/run_dir.h"
 
-/* What long symbolic links and extended attributes in names/ may take. */
-#define NAMES_BYTES (UINT64_C(64) << 20)
-
 static int64_t option_pages(const struct option_size *size, uint64_t page_size,
 			    int64_t kernel_nr)
 {

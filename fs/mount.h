@@ -19,6 +19,9 @@
 #include "fs/page.h"
 #include "fs/state.h"
 
+/* What long symbolic links and extended attributes in names/ may take. */
+#define NAMES_BYTES (UINT64_C(64) << 20)
+
 struct adopted;
 struct control;
 struct fault_service;

@@ -440,6 +440,37 @@ int state_drop_mapping(struct state *state, uint64_t id)
 	return write_if_mapped(state, RECORD_UNMAP, id);
 }
 
+int state_note_reserved(struct state *state, uint64_t ino, int64_t from, int64_t to)
+{
+	struct state_range range = {ino, from, to};
+	int r;
+
+	mutex_lock(&state->lock);
+	r = apply_reserve(state, &range, sizeof(range));
+	mutex_unlock(&state->lock);
+	return r;
+}
+
+int state_note_mapping(struct state *state, const struct state_mapping *mapping)
+{
+	int r;
+
+	mutex_lock(&state->lock);
+	r = apply_map(state, mapping, sizeof(*mapping));
+	mutex_unlock(&state->lock);
+	return r;
+}
+
+bool state_is_reserved(struct state *state, uint64_t ino, int64_t idx)
+{
+	bool reserved;
+
+	mutex_lock(&state->lock);
+	reserved = count_locked(state, ino, idx, idx + 1) > 0;
+	mutex_unlock(&state->lock);
+	return reserved;
+}
+
 /* ---- reading ---- */
 
 int64_t state_ranges(struct state *state, struct state_range **ret_ranges)

@@ -102,8 +102,11 @@ int state_add_mapping(struct state *state, const struct state_mapping *mapping);
 int state_move_mapping(struct state *state, uint64_t id);
 int state_drop_mapping(struct state *state, uint64_t id);
 
+/* The same in memory alone, for a state that is salvaged and then written anew. */
+int state_note_reserved(struct state *state, uint64_t ino, int64_t from, int64_t to);
+int state_note_mapping(struct state *state, const struct state_mapping *mapping);
+bool state_is_reserved(struct state *state, uint64_t ino, int64_t idx);
+
 /* Copies of all, malloc()ed; their number or -ENOMEM. */
 int64_t state_ranges(struct state *state, struct state_range **ret_ranges);
 int64_t state_mappings(struct state *state, struct state_mapping **ret_mappings);
-/* The largest mapping id that there has been. */
-uint64_t state_last_id(struct state *state);

@@ -21,6 +21,8 @@ struct verb {
 
 int cmd_mount(const struct verb *verb, int argc, char **argv);
 int cmd_umount(const struct verb *verb, int argc, char **argv);
+int cmd_fsck(const struct verb *verb, int argc, char **argv);
+int cmd_reap(const struct verb *verb, int argc, char **argv);
 int cmd_stat(const struct verb *verb, int argc, char **argv);
 int cmd_ls(const struct verb *verb, int argc, char **argv);
 int cmd_maps(const struct verb *verb, int argc, char **argv);

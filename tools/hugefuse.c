@@ -26,6 +26,21 @@ static const struct verb verbs[] = {
 		.run = cmd_umount,
 	},
 	{
+		.name = "fsck",
+		.arguments = "[--repair] MOUNTPOINT",
+		.summary = "check what a daemon that died has left",
+		.help = "  -r, --repair         write its journal anew where it is damaged\n",
+		.run = cmd_fsck,
+	},
+	{
+		.name = "reap",
+		.arguments = "[--dry-run] [--force] [MOUNTPOINT]",
+		.summary = "give back what daemons that died have left, all of it",
+		.help = "  -n, --dry-run        only say what\n"
+			"  -f, --force          also where processes have pages mapped\n",
+		.run = cmd_reap,
+	},
+	{
 		.name = "stat",
 		.arguments = "[--json] [MOUNTPOINT...]",
 		.summary = "pools, faults and options of mounts; of all mounts by default",

@@ -127,6 +127,10 @@ static int send_wrong_others(void *data)
 		msg.length = bad[i];
 		child_check(raw_call(mapping.sock, &msg, NULL, 0, NULL, NULL) == -EINVAL);
 		msg.length = 2 * PAGE_2M;
+		/* One that no daemon has died under. */
+		msg.type = HUGEFUSE_MSG_REATTACH;
+		child_check(raw_call(mapping.sock, &msg, NULL, 0, NULL, NULL) == -EPERM);
+		msg.type = HUGEFUSE_MSG_FORK;
 		msg.key[i % 2] ^= bad[i];
 		child_check(raw_call(mapping.sock, &msg, NULL, 0, NULL, NULL) == -EPERM);
 		msg.mapping = bad[i];
@@ -168,7 +172,7 @@ static int send_no_messages(void *data)
 			r = raw_send(sock, bytes, 64, NULL, 0);
 			break;
 		case 1:
-			bytes[0] = HUGEFUSE_MSG_FORK + 1;
+			bytes[0] = HUGEFUSE_MSG_REATTACH + 1;
 			r = raw_send(sock, bytes, 64, NULL, 0);
 			break;
 		case 2:
