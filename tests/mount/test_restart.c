@@ -17,110 +17,15 @@
 #include <unistd.h>
 
 #include "hugefuse.h"
+#include "restart.h"
 #include "side.h"
 
-#define RW   (PROT_READ | PROT_WRITE)
-#define POOL 24
-
 static const char *const options = "size=48M";
-
-static char *page(char *p, long idx)
-{
-	return p + idx * (long)PAGE_2M;
-}
-
-static char *map_file(int fd, long pages, int flags)
-{
-	char *p = hugefuse_mmap(NULL, (size_t)pages * PAGE_2M, RW, flags, fd, 0);
-
-	if (p == MAP_FAILED)
-		fail_msg("hugefuse_mmap of %ld pages: %s", pages, strerror(errno));
-	return p;
-}
 
 static void kill_and_restart(struct fixture *fixture)
 {
 	fixture_kill(fixture);
 	fixture_restart(fixture, options);
-}
-
-/* What the mount says, and what the kernel says less what was there before. */
-struct counts {
-	long used, resv, kernel_used, kernel_resv, kernel_nr;
-};
-
-static struct counts read_counts(const struct fixture *fixture)
-{
-	struct kernel_counts now = kernel_counts_read(PAGE_2M), before = fixture->before;
-
-	return (struct counts){
-		.used = fixture_counter(fixture, "nr_hugepages") -
-			fixture_counter(fixture, "free_hugepages"),
-		.resv = fixture_counter(fixture, "resv_hugepages"),
-		.kernel_used = now.nr - now.free - (before.nr - before.free),
-		.kernel_resv = now.resv - before.resv,
-		.kernel_nr = now.nr - before.nr,
-	};
-}
-
-static void expect_counts(const struct fixture *fixture, struct counts expected)
-{
-	struct counts now = read_counts(fixture);
-
-	if (memcmp(&now, &expected, sizeof(now)) != 0)
-		fail_msg(
-			"used %ld resv %ld, kernel's used %ld resv %ld nr %ld; expected %ld %ld, "
-			"%ld %ld %ld",
-			now.used, now.resv, now.kernel_used, now.kernel_resv, now.kernel_nr,
-			expected.used, expected.resv, expected.kernel_used,
-			expected.kernel_resv, expected.kernel_nr);
-}
-
-struct expectation {
-	const struct fixture *fixture;
-	long used, resv;
-};
-
-static bool has_counts(void *data)
-{
-	const struct expectation *expected = data;
-	struct counts now = read_counts(expected->fixture);
-
-	return now.used == expected->used && now.resv == expected->resv &&
-	       now.kernel_used == now.used && now.kernel_resv == now.resv;
-}
-
-/* The pages in use, and all others set aside; the kernel says the same, in a moment. */
-static void expect(const struct fixture *fixture, long used)
-{
-	struct expectation expected = {fixture, used, POOL - used};
-	struct counts now;
-
-	if (!wait_until(has_counts, &expected, 3000)) {
-		now = read_counts(fixture);
-		fail_msg("used %ld resv %ld, kernel's used %ld resv %ld; expected %ld %ld",
-			 now.used, now.resv, now.kernel_used, now.kernel_resv, used,
-			 POOL - used);
-	}
-}
-
-/* How many pages can be reserved still; none of them stay. */
-static long can_reserve(const struct fixture *fixture)
-{
-	int fd = fixture_file(fixture, "probe", O_RDWR | O_CREAT, 0);
-	long nr = 0;
-	char *p;
-
-	for (long pages = POOL; pages > 0 && nr == 0; pages--) {
-		p = hugefuse_mmap(NULL, (size_t)pages * PAGE_2M, RW, MAP_PRIVATE, fd, 0);
-		if (p == MAP_FAILED)
-			continue;
-		assert_int_equal(hugefuse_munmap(p, (size_t)pages * PAGE_2M), 0);
-		nr = pages;
-	}
-	close(fd);
-	assert_int_equal(unlink(fixture_path(fixture, "probe")), 0);
-	return nr;
 }
 
 /* ---- files ---- */
@@ -292,6 +197,41 @@ static void test_hugefuse_reserve(void **state)
 	close(fd);
 	kill_and_restart(&fixture);
 	assert_int_equal(can_reserve(&fixture), POOL - 8);
+	fixture_umount(&fixture);
+}
+
+static void damage_journal(const struct fixture *fixture)
+{
+	char path[256] = "/run/hugefuse/", *to = path + strlen(path);
+	char noise[64];
+	int fd;
+
+	for (const char *c = fixture->dir + 1; *c; c++)
+		to += sprintf(to, *c == '/' ? "-" : *c == '-' ? "\\x2d" : "%c", *c);
+	strcpy(to, "/state/journal");
+	fd = open(path, O_RDWR | O_TRUNC | O_CLOEXEC);
+	if (fd < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	memset(noise, 0x5a, sizeof(noise));
+	assert_int_equal(write(fd, noise, sizeof(noise)), sizeof(noise));
+	close(fd);
+}
+
+/* Without a word of it in the journal, the pages tell what is reserved. */
+static void test_fsck_finds_reservations(void **state)
+{
+	struct fixture fixture = {0};
+
+	fixture_mount(&fixture, options);
+	assert_int_equal(run_child(reserve_and_punch, &fixture, 0, 5000), 0);
+	assert_int_equal(can_reserve(&fixture), POOL - 10);
+	fixture_kill(&fixture);
+	damage_journal(&fixture);
+	assert_int_equal(run_hugefuse("fsck", fixture.dir, NULL), 1);
+	assert_int_equal(run_hugefuse("fsck", "--repair", fixture.dir, NULL), 0);
+	fixture_restart(&fixture, options);
+	expect(&fixture, 1);
+	assert_int_equal(can_reserve(&fixture), POOL - 10);
 	fixture_umount(&fixture);
 }
 
@@ -481,6 +421,66 @@ static void test_client_ends_meanwhile(void **state)
 	munmap(test, sizeof(*test));
 }
 
+/* On thp a process maps by itself, and the pages of a file without a name are its own. */
+static int map_plainly(void *data)
+{
+	struct client_test *test = data;
+	int fd = fixture_file(test->fixture, "file", O_RDWR | O_CREAT, 4 * PAGE_2M);
+	int gone = fixture_file(test->fixture, "gone", O_RDWR | O_CREAT, 4 * PAGE_2M);
+	char *named = mmap(NULL, 4 * PAGE_2M, RW, MAP_SHARED, fd, 0);
+	char *nameless = mmap(NULL, 4 * PAGE_2M, RW, MAP_SHARED, gone, 0);
+
+	assert_true(named != MAP_FAILED && nameless != MAP_FAILED);
+	memset(named, 1, PAGE_2M);
+	memset(nameless, 2, PAGE_2M);
+	close(fd);
+	close(gone);
+	assert_int_equal(unlink(fixture_path(test->fixture, "gone")), 0);
+	next_phase(test, PHASE_MAPPED);
+	assert_int_equal(named[PAGE_2M - 1], 1);
+	assert_int_equal(nameless[PAGE_2M - 1], 2);
+	memset(page(named, 3), 3, PAGE_2M);
+	memset(page(nameless, 3), 4, PAGE_2M);
+	next_phase(test, PHASE_BACK);
+	return 0;
+}
+
+static bool all_is_free(void *data)
+{
+	return fixture_counter(data, "free_hugepages") == POOL;
+}
+
+static void test_thp_client(void **state)
+{
+	struct client_test *test = shared_memory(sizeof(*test));
+	struct fixture fixture = {0};
+	char byte = 0;
+	pid_t child;
+	int fd;
+
+	test->fixture = &fixture;
+	fixture_mount(&fixture, "backing=thp,size=48M");
+	child = start_child(map_plainly, test, 0);
+	wait_for_client(test, child);
+	fixture_expect_counter(&fixture, "free_hugepages", POOL - 8);
+	fixture_kill(&fixture);
+	fixture_restart(&fixture, "backing=thp,size=48M");
+	fixture_expect_counter(&fixture, "free_hugepages", POOL - 8);
+	test->phase = PHASE_RESTARTED;
+	wait_for_client(test, child);
+	fd = fixture_file(&fixture, "file", O_RDWR, 0);
+	assert_int_equal(pread(fd, &byte, 1, 3 * PAGE_2M), 1);
+	assert_int_equal(byte, 3);
+	close(fd);
+	test->phase = PHASE_END;
+	assert_int_equal(wait_child(child, 10000), 0);
+	fixture_expect_counter(&fixture, "free_hugepages", POOL - 4);
+	assert_int_equal(unlink(fixture_path(&fixture, "file")), 0);
+	assert_true(wait_until(all_is_free, &fixture, 3000));
+	fixture_umount(&fixture);
+	munmap(test, sizeof(*test));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -488,9 +488,11 @@ int main(void)
 		cmocka_unit_test(test_files_thp),
 		cmocka_unit_test(test_reservations),
 		cmocka_unit_test(test_hugefuse_reserve),
+		cmocka_unit_test(test_fsck_finds_reservations),
 		cmocka_unit_test(test_client),
 		cmocka_unit_test(test_unlinked),
 		cmocka_unit_test(test_client_ends_meanwhile),
+		cmocka_unit_test(test_thp_client),
 	};
 
 	require_root();
