@@ -28,6 +28,7 @@
 #include "fs/control_struct.h"
 #include "fs/fault_service.h"
 #include "fs/log.h"
+#include "fs/notify.h"
 
 #define TICK_MS             100
 #define CLIENTS_MAX         4096
@@ -311,6 +312,7 @@ static void look_after(struct control *control)
 {
 	struct client *client, *next;
 
+	notify_alive();
 	token_expire(&control->tokens);
 	adopt_settle_strays(control->mount);
 	for (client = control->clients; client; client = next) {

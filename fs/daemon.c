@@ -34,6 +34,7 @@
 #include "fs/log.h"
 #include "fs/mount.h"
 #include "fs/mount_thp.h"
+#include "fs/notify.h"
 #include "fs/probe.h"
 #include "fs/run_dir.h"
 
@@ -234,8 +235,10 @@ static bool report_ready(const struct daemon_config *config, int ready_fd)
 {
 	int null;
 
-	if (config->foreground)
+	if (config->foreground) {
+		notify_send("READY=1");
 		return true;
+	}
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null >= 0) {
 		for (int fd = 0; fd < 3; fd++)
@@ -276,6 +279,8 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 	mount_is_up(&daemon->mount);
 	if (report_ready(daemon->config, ready_fd))
 		serve(daemon);
+	if (daemon->config->foreground)
+		notify_send("STOPPING=1");
 	log_debug(LOG_AREA_MOUNT, "%s: %s", mountpoint,
 		  daemon->terminating ? "ended by a signal" : "unmounted");
 	daemon->stopping = true;
