@@ -277,7 +277,8 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 		  daemon->mount.run_dir);
 	say_what(daemon);
 	mount_is_up(&daemon->mount);
-	if (report_ready(daemon->config, ready_fd))
+	/* Files that were there before are not given up for want of somebody to tell. */
+	if (report_ready(daemon->config, ready_fd) || daemon->mount.has_adopted_options)
 		serve(daemon);
 	if (daemon->config->foreground)
 		notify_send("STOPPING=1");
@@ -318,6 +319,7 @@ static int run_daemon(const struct daemon_config *config, int ready_fd)
 		exit_code = mount_and_serve(daemon, ready_fd);
 	else
 		exit_code = fail(config->mountpoint, strerror(-r));
+	mount_abandon(&daemon->mount);
 	stop_services(daemon);
 	mount_deinit(&daemon->mount);
 out_free:

@@ -323,6 +323,7 @@ static void close_backing_file(struct backing_file *file, bool remove)
 static void free_content(struct mount *mount, struct inode *inode, struct page_space *pages,
 			 struct backing_file *file, bool remove)
 {
+	remove = remove && !mount->abandoned;
 	/* A process may have mapped it and closed it: then they are freed when that ends. */
 	if (remove && pages && mount->backing->reserves_size &&
 	    orphans_add(&mount->orphans, inode->fd, pages) == 0)
@@ -515,8 +516,7 @@ void inode_table_deinit(struct mount *mount)
 
 	while ((inode = take_any(table))) {
 		free_content(mount, inode, atomic_load(&inode->pages),
-			     atomic_load(&inode->backing_file),
-			     is_unlinked(inode) && !mount->keep);
+			     atomic_load(&inode->backing_file), is_unlinked(inode));
 		rcu_call_later(&inode->rcu, free_inode_rcu);
 	}
 	rcu_barrier();

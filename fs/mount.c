@@ -394,6 +394,7 @@ void mount_deinit(struct mount *mount)
 		options_deinit(&mount->adopted_options);
 	if (mount->state_fd < 0)
 		return;
+	mount_abandon(mount);
 	if (mount->has_inodes) {
 		adopted_free(mount, mount->adopted);
 		mount->adopted = NULL;

@@ -47,6 +47,7 @@ struct mount {
 	bool has_state, has_loan, has_core, has_inodes; /* how far setting up has come */
 	bool has_adopted_options;
 	bool keep;               /* it is a dead daemon's still: leave all of it behind */
+	bool abandoned;          /* and so it will be: nothing in it is changed any more */
 	int nr_nodes;            /* set at init; memory nodes of the machine */
 	bool is_thp;             /* set at init; else hugetlb */
 	struct backing *backing; /* set at init */
@@ -93,6 +94,16 @@ int mount_save_loan(struct mount *mount);
 static inline void mount_is_up(struct mount *mount)
 {
 	mount->keep = false;
+}
+
+/* It will not: what was a dead daemon's is left as it is. */
+static inline void mount_abandon(struct mount *mount)
+{
+	if (!mount->keep || mount->abandoned)
+		return;
+	mount->abandoned = true;
+	if (mount->has_state)
+		state_freeze(&mount->state);
 }
 
 /* Pages may have been freed: set those aside that nobody has reserved. */

@@ -531,6 +531,13 @@ int state_salvage(struct state *state, int dir_fd, struct journal_damage *ret_da
 	return r;
 }
 
+void state_freeze(struct state *state)
+{
+	mutex_lock(&state->lock);
+	journal_close(&state->journal);
+	mutex_unlock(&state->lock);
+}
+
 void state_close(struct state *state)
 {
 	journal_close(&state->journal);

@@ -84,6 +84,8 @@ int state_open(struct state *state, int dir_fd, struct journal_damage *ret_damag
 int state_salvage(struct state *state, int dir_fd, struct journal_damage *ret_damage);
 /* Write all that is known to a new journal, which takes the place of the old one. */
 int state_rewrite(struct state *state);
+/* From now on nothing is written any more: each function that would returns -EROFS. */
+void state_freeze(struct state *state);
 void state_close(struct state *state);
 
 /* All of these return 0, or -errno with nothing changed. */
