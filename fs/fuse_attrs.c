@@ -175,10 +175,8 @@ void attrs_setattr(fuse_req_t req, fuse_ino_t node_id, struct stat *attr, int to
 void attrs_statfs(fuse_req_t req, fuse_ino_t node_id)
 {
 	struct mount *mount = request_mount(req);
-	struct subpool_counts subpool;
-	struct pool_counts pool;
 	struct statvfs buf;
-	int64_t nr_free;
+	int64_t size, nr_free;
 
 	if (fstatvfs(mount->names_fd, &buf) < 0) {
 		fuse_reply_err(req, errno);
@@ -186,16 +184,9 @@ void attrs_statfs(fuse_req_t req, fuse_ino_t node_id)
 	}
 	if (buf.f_files)
 		buf.f_files -= mount_hidden_inodes(mount);
-	subpool_read(&mount->core.subpool, &subpool);
-	pool_read(&mount->core.pool, &pool);
-	if (subpool.max != SUBPOOL_NO_LIMIT) {
-		buf.f_blocks = subpool.max;
-		nr_free = subpool.max - subpool.used;
-	} else {
-		buf.f_blocks = pool.nr;
-		nr_free = pool.free - pool.resv + subpool.resv;
-	}
-	buf.f_bfree = buf.f_bavail = nr_free > 0 ? nr_free : 0;
+	subpool_read_space(&mount->core.subpool, &size, &nr_free);
+	buf.f_blocks = size;
+	buf.f_bfree = buf.f_bavail = nr_free;
 	buf.f_bsize = buf.f_frsize = mount->backing->page_size;
 	fuse_reply_statfs(req, &buf);
 }

@@ -14,7 +14,7 @@ void page_change_set(struct region_change *change, int64_t from, int64_t to);
 struct page_entry {
 	int64_t idx;
 	int node;
-	enum pool_source source;
+	struct subpool_taken taken;
 	bool reserved; /* space->lock; a reservation stays if it cannot be populated */
 	struct page_entry *next; /* space->lock */
 };
