@@ -390,9 +390,14 @@ void subpool_untake_page(struct subpool *subpool, int node, const struct subpool
 
 void subpool_count_files(struct subpool *subpool, int64_t change)
 {
-	lock_tree(subpool);
-	subpool->nr_files += change;
-	unlock_tree(subpool);
+	for (; subpool; subpool = subpool->parent)
+		atomic_fetch_add(&subpool->nr_files, change);
+}
+
+void subpool_note_refused(struct subpool *subpool)
+{
+	for (; subpool; subpool = subpool->parent)
+		atomic_fetch_add(&subpool->nr_refused, 1);
 }
 
 void subpool_read(struct subpool *subpool, struct subpool_counts *ret_counts)
@@ -443,16 +448,17 @@ bool subpool_is_full(struct subpool *subpool)
 	return at->parent != NULL;
 }
 
-void subpool_read_many(struct subpool_reading *readings, size_t nr)
+void subpool_read_many(struct subpool_reading *readings, size_t nr, size_t stride)
 {
-	size_t i;
+	struct subpool *root = readings->subpool->root;
+	struct subpool_reading *reading;
 
-	if (nr == 0)
-		return;
-	lock_tree(readings[0].subpool);
-	for (i = 0; i < nr; i++) {
-		readings[i].counts = readings[i].subpool->counts;
-		readings[i].nr_files = readings[i].subpool->nr_files;
+	mutex_lock(&root->lock);
+	for (size_t i = 0; i < nr; i++) {
+		reading = (struct subpool_reading *)((char *)readings + i * stride);
+		reading->counts = reading->subpool->counts;
+		reading->nr_files = reading->subpool->nr_files;
+		reading->nr_refused = reading->subpool->nr_refused;
 	}
-	unlock_tree(readings[0].subpool);
+	mutex_unlock(&root->lock);
 }

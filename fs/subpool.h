@@ -37,7 +37,8 @@ struct subpool {
 	struct subpool *parent;       /* set at init; with a reference; NULL: the mount's */
 	struct pool *pool;            /* set at init */
 	struct subpool_counts counts; /* root->lock */
-	int64_t nr_files;             /* root->lock */
+	_Atomic int64_t nr_files;     /* charged to it, or to one inside */
+	_Atomic uint64_t nr_refused;  /* requests that were, in it or in one inside */
 	int64_t tree_resv;            /* lock; of the mount's: all resv in the tree */
 	_Atomic uint64_t nr_refs;     /* of a tenant's */
 	void (*release)(struct subpool *subpool); /* set at init; of a tenant's */
@@ -119,8 +120,10 @@ void subpool_put_taken(struct subpool *subpool, int node, int64_t nr);
  */
 void subpool_untake_page(struct subpool *subpool, int node, const struct subpool_taken *taken);
 
-/* One more file, or one fewer, that is charged to it. */
+/* One more file, or one fewer, that is charged to it, and a request that was refused: counted
+ * at each level. Without a lock. */
 void subpool_count_files(struct subpool *subpool, int64_t change);
+void subpool_note_refused(struct subpool *subpool);
 
 void subpool_read(struct subpool *subpool, struct subpool_counts *ret_counts);
 /* What of all min_size of a mount and its tenants is not used. */
@@ -138,6 +141,7 @@ struct subpool_reading {
 	struct subpool *subpool;
 	struct subpool_counts counts;
 	int64_t nr_files;
+	uint64_t nr_refused;
 };
-/* Read @nr subpools of one mount at one instant. */
-void subpool_read_many(struct subpool_reading *readings, size_t nr);
+/* Read @nr subpools of one mount at one instant; the readings are @stride bytes apart. */
+void subpool_read_many(struct subpool_reading *readings, size_t nr, size_t stride);
