@@ -71,6 +71,7 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 	page_change_set(&changes[space->nr_nodes], from, to);
 	nr = region_map_delete_locked(&space->resv, &changes[space->nr_nodes]);
 	assert(nr >= freed);
+	page_count_file_locked(space);
 	subpool_unreserve(space->subpool, nr - freed);
 }
 
@@ -89,7 +90,7 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	}
 	space->core = core;
 	space->subpool = &core->subpool;
-	space->is_file = false;
+	space->is_file = space->holds_pages = false;
 	space->file = file;
 	space->object = object;
 	space->key_offset = key_offset;
@@ -110,8 +111,6 @@ void page_space_set_subpool(struct page_space *space, struct subpool *subpool, b
 {
 	space->subpool = subpool_ref(subpool);
 	space->is_file = is_file;
-	if (is_file)
-		subpool_count_files(subpool, 1);
 }
 
 void page_space_deinit(struct page_space *space)
@@ -128,8 +127,6 @@ void page_space_deinit(struct page_space *space)
 	space->inst = NULL;
 	region_map_deinit(&space->resv);
 	rwsem_deinit(&space->own_lock);
-	if (space->is_file)
-		subpool_count_files(space->subpool, -1);
 	subpool_unref(space->subpool);
 }
 
@@ -151,6 +148,7 @@ static int take_locked(struct page_space *space, int64_t idx, int node, bool giv
 	*ret_was_reserved = reserved;
 	if (!reserved)
 		region_map_commit_locked(&space->resv, resv);
+	page_count_file_locked(space);
 	region_map_commit_locked(&space->inst[node], inst);
 	return node;
 }
@@ -165,6 +163,7 @@ static void give_locked(struct page_space *space, int node, bool keep_reserved,
 		pool_put_page(&space->core->pool, node, true);
 	} else {
 		region_map_delete_locked(&space->resv, resv);
+		page_count_file_locked(space);
 		subpool_put_page(space->subpool, node);
 	}
 }
@@ -242,6 +241,7 @@ static void untake_page(struct page_space *space, const struct page_entry *entry
 	} else {
 		region_map_delete_locked(&space->inst[entry->node], &change->inst);
 		region_map_delete_locked(&space->resv, &change->resv);
+		page_count_file_locked(space);
 		subpool_untake_page(space->subpool, entry->node, &entry->taken);
 	}
 	rwsem_write_unlock(space->lock);

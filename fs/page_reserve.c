@@ -37,6 +37,7 @@ static int64_t reserve_locked(struct page_space *space, struct region_change *ch
 		region_map_commit_locked(added, changes++);
 	}
 	region_map_commit_locked(&space->resv, change);
+	page_count_file_locked(space);
 	return nr;
 }
 
@@ -91,6 +92,7 @@ static int unreserve_next(struct page_space *space, int64_t *pos, int64_t to)
 		page_change_set(&change, region.from, region.to);
 		subpool_unreserve(space->subpool,
 				  region_map_delete_locked(&space->resv, &change));
+		page_count_file_locked(space);
 	}
 	rwsem_write_unlock(space->lock);
 	region_change_free(&change);

@@ -37,7 +37,7 @@ struct subpool {
 	struct subpool *parent;       /* set at init; with a reference; NULL: the mount's */
 	struct pool *pool;            /* set at init */
 	struct subpool_counts counts; /* root->lock */
-	_Atomic int64_t nr_files;     /* charged to it, or to one inside */
+	_Atomic int64_t nr_files;     /* that hold pages, in it or in one inside */
 	_Atomic uint64_t nr_refused;  /* requests that were, in it or in one inside */
 	int64_t tree_resv;            /* lock; of the mount's: all resv in the tree */
 	_Atomic uint64_t nr_refs;     /* of a tenant's */
