@@ -8,10 +8,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/securebits.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static _Thread_local bool thread_prepared;
@@ -57,4 +61,35 @@ void caller_restore(void)
 	setfsuid(geteuid());
 	setfsgid(getegid());
 	assert((uid_t)setfsuid(-1) == geteuid());
+}
+
+static bool is_in_our_user_namespace(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	return stat("/proc/self/ns/user", &ours) == 0 && stat(path, &theirs) == 0 &&
+	       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+bool caller_has_capability(pid_t pid, int capability)
+{
+	uint64_t effective = 0;
+	char path[40], line[128];
+	FILE *status;
+
+	/* 0: it is in a pid namespace that we do not see into. */
+	if (pid <= 0 || !is_in_our_user_namespace(pid))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	status = fopen(path, "re");
+	if (!status)
+		return false;
+	while (fgets(line, sizeof(line), status)) {
+		if (sscanf(line, "CapEff: %" SCNx64, &effective) == 1)
+			break;
+	}
+	fclose(status);
+	return effective >> capability & 1;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /*
@@ -14,3 +15,9 @@
  */
 int caller_assume(uid_t uid, gid_t gid);
 void caller_restore(void);
+
+/*
+ * Whether the thread @pid has @capability (CAP_*) in the daemon's user namespace. Only for a
+ * thread that waits for a reply, and so cannot have been replaced by another one.
+ */
+bool caller_has_capability(pid_t pid, int capability);

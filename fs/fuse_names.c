@@ -19,6 +19,7 @@
 #include "fs/caller.h"
 #include "fs/fuse_request.h"
 #include "fs/stats.h"
+#include "fs/tenant.h"
 
 static void lookup_stats(fuse_req_t req, uint64_t parent_id, const char *name)
 {
@@ -211,6 +212,8 @@ void names_link(fuse_req_t req, fuse_ino_t node_id, fuse_ino_t parent_id, const 
 	if (!parent)
 		return;
 	err = is_stats_name(mount, parent, name) ? -EEXIST : check_name(name);
+	if (!err && !tenant_is_same(mount, inode, parent))
+		err = -EXDEV;
 	if (!err && linkat(inode->fd, "", parent->fd, name, AT_EMPTY_PATH) < 0)
 		err = -errno;
 	if (err) {
@@ -242,8 +245,10 @@ static struct inode *get_victim(struct mount *mount, struct inode *parent, const
 
 static void put_victim(struct mount *mount, struct inode *victim, bool removed)
 {
-	if (victim && removed)
+	if (victim && removed) {
 		inode_drop_unlinked(mount, victim);
+		tenant_dir_removed(mount, victim);
+	}
 	inode_put(mount, victim, 1);
 }
 
@@ -257,7 +262,7 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent_id, const char *name, 
 		return;
 	err = is_stats_name(mount, parent, name) ? -EPERM : check_name(name);
 	if (!err) {
-		if (!(flags & AT_REMOVEDIR))
+		if (!(flags & AT_REMOVEDIR) || mount->tenants.nr > 0)
 			victim = get_victim(mount, parent, name);
 		if (unlinkat(parent->fd, name, flags) < 0)
 			err = -errno;
@@ -313,6 +318,8 @@ void names_rename(fuse_req_t req, fuse_ino_t parent_id, const char *name,
 	if (!err &&
 	    (is_stats_name(mount, parent, name) || is_stats_name(mount, new_parent, new_name)))
 		err = -EPERM;
+	if (!err && !tenant_is_same(mount, parent, new_parent))
+		err = -EXDEV;
 	if (!err) {
 		if (!(flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)))
 			victim = get_victim(mount, new_parent, new_name);

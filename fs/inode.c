@@ -22,6 +22,7 @@
 
 #include "fs/mount.h"
 #include "fs/rcu.h"
+#include "fs/tenant.h"
 
 #define TABLE_MIN_BUCKETS 1024
 #define FUSE_ROOT_NODE_ID 1 /* FUSE_ROOT_ID; this layer does not know libfuse */
@@ -83,6 +84,7 @@ static struct inode *new_inode(int fd, const struct stat *st)
 static void free_inode(struct inode *inode)
 {
 	rwsem_deinit(&inode->lock);
+	tenant_unref(inode->tenant);
 	close(inode->fd);
 	free(atomic_load(&inode->last_stat));
 	free(inode);
@@ -167,11 +169,12 @@ uint64_t inode_node_id(const struct mount *mount, const struct inode *inode)
 
 /*
  * A reference to the inode that @fd is open on: the table's, or a new one, which takes @fd over
- * and sets it to -1.
+ * and sets it to -1, and belongs to the tenant that @parent does.
  */
-static int get_or_insert(struct inode_table *table, int *fd, const struct stat *st,
-			 struct inode **ret_inode)
+static int get_or_insert(struct mount *mount, struct inode *parent, int *fd,
+			 const struct stat *st, struct inode **ret_inode)
 {
+	struct inode_table *table = &mount->inodes;
 	struct inode *inode, *fresh = NULL;
 	struct stat now;
 	int err = 0;
@@ -187,6 +190,7 @@ static int get_or_insert(struct inode_table *table, int *fd, const struct stat *
 	fresh = new_inode(*fd, st);
 	if (!fresh)
 		return -ENOMEM;
+	fresh->tenant = tenant_of_child(mount, parent);
 	mutex_lock(&table->lock);
 	rcu_reader_lock();
 	inode = find_ino(table, st->st_ino);
@@ -205,6 +209,7 @@ static int get_or_insert(struct inode_table *table, int *fd, const struct stat *
 	mutex_unlock(&table->lock);
 	if (fresh) {
 		rwsem_deinit(&fresh->lock);
+		tenant_unref(fresh->tenant);
 		free(fresh);
 	}
 	if (err)
@@ -228,7 +233,7 @@ int inode_get_child(struct mount *mount, struct inode *parent, const char *name,
 		err = -errno;
 		goto out_close;
 	}
-	err = get_or_insert(&mount->inodes, &fd, &st, &inode);
+	err = get_or_insert(mount, parent, &fd, &st, &inode);
 	if (err)
 		goto out_close;
 	if (ret_stat) {

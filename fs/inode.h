@@ -36,11 +36,15 @@
 #include "fs/page.h"
 
 struct mount;
+struct tenant;
 
 struct inode {
-	uint64_t ino;  /* set at init */
-	mode_t type;   /* set at init; S_IFMT bits */
-	int fd;        /* set at init; O_PATH in names/ */
+	uint64_t ino; /* set at init */
+	mode_t type;  /* set at init; S_IFMT bits */
+	int fd;       /* set at init; O_PATH in names/ */
+	/* With a reference; NULL: the mount. Of a directory under tenants->lock, else set at
+	 * init. */
+	struct tenant *tenant;
 	bool in_table; /* table->lock */
 	bool gone;     /* table->lock; unlinked, and its pages are freed */
 	_Atomic uint64_t nr_refs;

@@ -12,6 +12,7 @@
 
 #include "fs/mount.h"
 #include "fs/rcu.h"
+#include "fs/tenant.h"
 
 #define STAT_BLOCK_SIZE 512 /* of st_blocks, whatever st_blksize */
 
@@ -100,6 +101,7 @@ int inode_pages(struct mount *mount, struct inode *inode, struct page_space **re
 		free(fresh);
 		return err;
 	}
+	page_space_set_subpool(fresh, tenant_subpool_of_file(mount, inode), true);
 	if (atomic_compare_exchange_strong(&inode->pages, &pages, fresh)) {
 		pages = fresh;
 	} else {

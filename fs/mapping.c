@@ -53,6 +53,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 				    0, REGION_END);
 		if (r < 0)
 			return r;
+		page_space_set_subpool(&mapping->own_space, pages->subpool, false);
 		mapping->space = &mapping->own_space;
 	}
 	mutex_init(&mapping->lock, LOCK_RANK_MAPPING);

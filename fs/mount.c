@@ -183,6 +183,7 @@ static int init_objects(struct mount *mount, const struct mount_pages *pages,
 	r = fd < 0 ? -errno : inode_table_init(&mount->inodes, fd);
 	if (r < 0)
 		goto out_error;
+	tenants_init(&mount->tenants);
 	mount->has_inodes = true;
 	return 0;
 
@@ -289,8 +290,10 @@ void mount_deinit(struct mount *mount)
 {
 	if (mount->state_fd < 0)
 		return;
-	if (mount->has_inodes)
+	if (mount->has_inodes) {
+		tenants_deinit(mount);
 		inode_table_deinit(mount);
+	}
 	if (mount->has_orphans)
 		orphans_deinit(&mount->orphans);
 	if (mount->has_core)

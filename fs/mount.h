@@ -17,6 +17,7 @@
 #include "fs/options.h"
 #include "fs/orphan.h"
 #include "fs/page.h"
+#include "fs/tenant.h"
 
 struct control;
 struct fault_service;
@@ -41,6 +42,7 @@ struct mount {
 	struct backing *backing;             /* set at init */
 	struct page_core core;
 	struct inode_table inodes;
+	struct tenants tenants;
 	struct fuse_session *session; /* set by the daemon */
 	bool has_passthrough;         /* set at FUSE's init */
 	int passthrough_fd;

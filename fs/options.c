@@ -27,7 +27,7 @@
 
 /* ---- one setter per option with a value: 0, -EINVAL (malformed) or -ERANGE ---- */
 
-static int set_option_size(struct option_size *size, const char *value)
+int options_parse_size(const char *value, struct option_size *ret_size)
 {
 	const char *rest;
 	uint64_t number;
@@ -39,7 +39,7 @@ static int set_option_size(struct option_size *size, const char *value)
 	if (strcmp(rest, "%") == 0) {
 		if (number > 100)
 			return -ERANGE;
-		*size = (struct option_size){
+		*ret_size = (struct option_size){
 			.bytes = OPTIONS_SIZE_UNSET,
 			.percent = (uint32_t)number,
 			.is_percent = true,
@@ -49,7 +49,7 @@ static int set_option_size(struct option_size *size, const char *value)
 	r = memparse_bytes(value, &number);
 	if (r < 0)
 		return r;
-	*size = (struct option_size){.bytes = number};
+	*ret_size = (struct option_size){.bytes = number};
 	return 0;
 }
 
@@ -82,17 +82,17 @@ static int set_pagesize(struct mount_options *options, const char *value)
 
 static int set_size(struct mount_options *options, const char *value)
 {
-	return set_option_size(&options->size, value);
+	return options_parse_size(value, &options->size);
 }
 
 static int set_min_size(struct mount_options *options, const char *value)
 {
-	return set_option_size(&options->min_size, value);
+	return options_parse_size(value, &options->min_size);
 }
 
 static int set_max_size(struct mount_options *options, const char *value)
 {
-	return set_option_size(&options->max_size, value);
+	return options_parse_size(value, &options->max_size);
 }
 
 static int set_nr_inodes(struct mount_options *options, const char *value)

@@ -81,6 +81,9 @@ void options_deinit(struct mount_options *options);
 int options_parse(struct mount_options *options, const char *list, char *error,
 		  size_t error_size);
 
+/* The value of size= alone: 0, -EINVAL (malformed) or -ERANGE. */
+int options_parse_size(const char *value, struct option_size *ret_size);
+
 /* Checks that need all options at once (min_size over size, pagesize unknown to this kernel).
  */
 int options_check(const struct mount_options *options, char *error, size_t error_size);

@@ -65,13 +65,14 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 		page_change_set(&changes[node], from, to);
 		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
 		if (nr > 0)
-			subpool_put_taken(&space->core->subpool, node, nr);
+			subpool_put_taken(space->subpool, node, nr);
 		freed += nr;
 	}
 	page_change_set(&changes[space->nr_nodes], from, to);
 	nr = region_map_delete_locked(&space->resv, &changes[space->nr_nodes]);
 	assert(nr >= freed);
-	subpool_unreserve(&space->core->subpool, nr - freed);
+	page_count_file_locked(space);
+	subpool_unreserve(space->subpool, nr - freed);
 }
 
 int page_space_init(struct page_space *space, struct page_core *core, struct backing_file *file,
@@ -88,6 +89,8 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 		return -ENOMEM;
 	}
 	space->core = core;
+	space->subpool = &core->subpool;
+	space->is_file = space->holds_pages = false;
 	space->file = file;
 	space->object = object;
 	space->key_offset = key_offset;
@@ -104,6 +107,12 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	return 0;
 }
 
+void page_space_set_subpool(struct page_space *space, struct subpool *subpool, bool is_file)
+{
+	space->subpool = subpool_ref(subpool);
+	space->is_file = is_file;
+}
+
 void page_space_deinit(struct page_space *space)
 {
 	if (!space->inst)
@@ -118,24 +127,28 @@ void page_space_deinit(struct page_space *space)
 	space->inst = NULL;
 	region_map_deinit(&space->resv);
 	rwsem_deinit(&space->own_lock);
+	subpool_unref(space->subpool);
 }
 
 /* Take a page for @idx and enter it. The changes are for resv and inst. */
-static int take_locked(struct page_space *space, int64_t idx, int node,
+static int take_locked(struct page_space *space, int64_t idx, int node, bool given,
 		       struct region_change *resv, struct region_change *inst,
-		       enum pool_source *ret_source, bool *ret_was_reserved)
+		       struct subpool_taken *ret_taken, bool *ret_was_reserved)
 {
 	bool reserved = region_map_contains_locked(&space->resv, idx);
 
 	if (reserved)
-		node = pool_take_page(&space->core->pool, node, true, ret_source);
+		node = pool_take_page(&space->core->pool, node, true, &ret_taken->source);
+	else if (given)
+		node = subpool_take_given(space->subpool, node, ret_taken);
 	else
-		node = subpool_take_page(&space->core->subpool, node, ret_source);
+		node = subpool_take_page(space->subpool, node, ret_taken);
 	if (node < 0)
 		return reserved ? node : -ENOSPC;
 	*ret_was_reserved = reserved;
 	if (!reserved)
 		region_map_commit_locked(&space->resv, resv);
+	page_count_file_locked(space);
 	region_map_commit_locked(&space->inst[node], inst);
 	return node;
 }
@@ -150,7 +163,8 @@ static void give_locked(struct page_space *space, int node, bool keep_reserved,
 		pool_put_page(&space->core->pool, node, true);
 	} else {
 		region_map_delete_locked(&space->resv, resv);
-		subpool_put_page(&space->core->subpool, node);
+		page_count_file_locked(space);
+		subpool_put_page(space->subpool, node);
 	}
 }
 
@@ -186,8 +200,8 @@ static int enter_page(struct page_space *space, struct page_entry *entry, int no
 
 	rwsem_write_lock(space->lock);
 	if (entry->idx < space->nr_pages)
-		r = take_locked(space, entry->idx, node, &change->resv, &change->inst,
-				&entry->source, &entry->reserved);
+		r = take_locked(space, entry->idx, node, false, &change->resv, &change->inst,
+				&entry->taken, &entry->reserved);
 	if (r >= 0) {
 		entry->node = r;
 		entry->next = space->entries;
@@ -227,7 +241,8 @@ static void untake_page(struct page_space *space, const struct page_entry *entry
 	} else {
 		region_map_delete_locked(&space->inst[entry->node], &change->inst);
 		region_map_delete_locked(&space->resv, &change->resv);
-		subpool_untake_page(&space->core->subpool, entry->node, entry->source);
+		page_count_file_locked(space);
+		subpool_untake_page(space->subpool, entry->node, &entry->taken);
 	}
 	rwsem_write_unlock(space->lock);
 }
@@ -281,7 +296,7 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node)
 		goto out_undo;
 	}
 	finish_page(space, &entry, r, &undo);
-	r = page_outcome(entry.source);
+	r = page_outcome(entry.taken.source);
 out_undo:
 	page_change_free(&undo);
 out_enter:
@@ -420,7 +435,7 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 			  bool keep_reserved)
 {
 	struct page_change change;
-	enum pool_source source;
+	struct subpool_taken taken;
 	bool was_reserved;
 	int node, r;
 
@@ -433,8 +448,8 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 	if (present == (node >= 0) || (present && idx >= space->nr_pages)) {
 		r = 0;
 	} else if (present) {
-		node = take_locked(space, idx, POOL_ANY_NODE, &change.resv, &change.inst,
-				   &source, &was_reserved);
+		node = take_locked(space, idx, POOL_ANY_NODE, true, &change.resv, &change.inst,
+				   &taken, &was_reserved);
 		r = node < 0 ? node : 1;
 	} else {
 		give_locked(space, node, keep_reserved, &change.resv, &change.inst);

@@ -12,12 +12,14 @@
 #include "tools/escape.h"
 #include "tools/mountpoint.h"
 #include "tools/output.h"
+#include "tools/quota.h"
 #include "tools/snapshot.h"
 
 struct mount_stat {
 	struct snapshot_pool *pools;
 	int nr_pools;
 	struct snapshot_rows faults;
+	struct snapshot_rows tenants; /* root's to see */
 	char *options;
 };
 
@@ -26,6 +28,7 @@ static void mount_stat_deinit(struct mount_stat *stat)
 	free(stat->pools);
 	free(stat->options);
 	snapshot_rows_free(&stat->faults);
+	snapshot_rows_free(&stat->tenants);
 }
 
 static int mount_stat_read(const char *mountpoint, struct mount_stat *stat,
@@ -39,6 +42,11 @@ static int mount_stat_read(const char *mountpoint, struct mount_stat *stat,
 	if (r >= 0) {
 		stat->nr_pools = r;
 		r = snapshot_read_values(dir_fd, "fault_stat", &stat->faults, error);
+	}
+	if (r >= 0) {
+		r = snapshot_read_tenants(dir_fd, &stat->tenants, error);
+		if (r == -EACCES || r == -ENOENT)
+			r = 0;
 	}
 	if (r >= 0)
 		r = (int)snapshot_read_text(dir_fd, "options", &stat->options, error);
@@ -131,6 +139,8 @@ static int print_human(const char *mountpoint, const struct mount_stat *stat)
 		printf("%s\n%s\n\n", path, options);
 		r = print_pools(stat);
 		if (r == 0)
+			r = quota_print_tenants(&stat->tenants);
+		if (r == 0)
 			r = print_faults(&stat->faults);
 	}
 	free(path);
@@ -192,6 +202,7 @@ static json_object *json_mount(const char *mountpoint, const struct mount_stat *
 	json_object_object_add(object, "options", output_json_string(stat->options));
 	json_object_object_add(object, "pools", pools);
 	json_object_object_add(object, "nodes", nodes);
+	json_object_object_add(object, "tenants", quota_json_tenants(&stat->tenants));
 	json_object_object_add(object, "fault_stat", faults);
 	return object;
 }

@@ -57,6 +57,13 @@ static const struct verb verbs[] = {
 		.run = cmd_lockstat,
 	},
 	{
+		.name = "quota",
+		.arguments = "[--json] DIRECTORY [size=SIZE,min_size=SIZE]",
+		.summary = "what a directory may use of a mount: print it, or set it",
+		.help = "      --json           print JSON\n",
+		.run = cmd_quota,
+	},
+	{
 		.name = "probe",
 		.arguments = "[--json]",
 		.summary = "what this machine can do, and what to change",

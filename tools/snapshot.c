@@ -433,6 +433,25 @@ int snapshot_read_maps(int dir_fd, struct snapshot_rows *ret_rows, struct snapsh
 	return read_table(dir_fd, &layout, ret_rows, error);
 }
 
+int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
+			  struct snapshot_error *error)
+{
+	static const struct field fields[] = {
+		FIELD(snapshot_tenant, size_kb, FIELD_TEXT),
+		FIELD(snapshot_tenant, min_size_kb, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, used_kb, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, reserved_kb, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, files, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, refused, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, path, FIELD_TEXT),
+	};
+	static const struct table_layout layout = {"tenants", fields,
+						   sizeof(fields) / sizeof(fields[0]),
+						   sizeof(struct snapshot_tenant)};
+
+	return read_table(dir_fd, &layout, ret_rows, error);
+}
+
 int snapshot_read_values(int dir_fd, const char *name, struct snapshot_rows *ret_rows,
 			 struct snapshot_error *error)
 {

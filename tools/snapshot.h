@@ -49,6 +49,12 @@ struct snapshot_mapping {
 	const char *comm, *kind, *way, *path;
 };
 
+struct snapshot_tenant {
+	const char *size_kb; /* "-": none */
+	uint64_t min_size_kb, used_kb, reserved_kb, files, refused;
+	const char *path;
+};
+
 struct snapshot_value {
 	const char *name, *value;
 };
@@ -61,6 +67,7 @@ struct snapshot_rows {
 		void *rows;
 		struct snapshot_file *files;
 		struct snapshot_mapping *mappings;
+		struct snapshot_tenant *tenants;
 		struct snapshot_value *values;
 	};
 };
@@ -69,6 +76,9 @@ int snapshot_read_files(int dir_fd, struct snapshot_rows *ret_rows,
 			struct snapshot_error *error);
 int snapshot_read_maps(int dir_fd, struct snapshot_rows *ret_rows,
 		       struct snapshot_error *error);
+/* The mount, and directories with a quota. */
+int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
+			  struct snapshot_error *error);
 /* fault_stat: names with values, which are kept as text. */
 int snapshot_read_values(int dir_fd, const char *name, struct snapshot_rows *ret_rows,
 			 struct snapshot_error *error);
