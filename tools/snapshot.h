@@ -33,6 +33,9 @@ struct snapshot_pool {
 int snapshot_read_pools(int dir_fd, struct snapshot_pool **ret_pools,
 			struct snapshot_error *error);
 
+/* What an optional column does not say. */
+#define SNAPSHOT_UNKNOWN UINT64_MAX
+
 struct snapshot_file {
 	uint64_t inode;
 	uint64_t size; /* bytes */
