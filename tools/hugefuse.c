@@ -27,9 +27,10 @@ static const struct verb verbs[] = {
 	},
 	{
 		.name = "stat",
-		.arguments = "[--json] [MOUNTPOINT...]",
+		.arguments = "[--json | --prometheus] [MOUNTPOINT...]",
 		.summary = "pools, faults and options of mounts; of all mounts by default",
-		.help = "      --json           print JSON\n",
+		.help = "      --json           print JSON\n"
+			"      --prometheus     print the text format of Prometheus\n",
 		.run = cmd_stat,
 	},
 	{

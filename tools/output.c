@@ -56,6 +56,24 @@ struct quantity quantity_microseconds(double microseconds)
 	return quantity;
 }
 
+struct quantity quantity_seconds(double seconds)
+{
+	uint64_t whole = (uint64_t)seconds;
+	struct quantity quantity;
+
+	if (seconds < 60)
+		return quantity_microseconds(seconds * 1e6);
+	if (whole < 3600)
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " min", whole / 60);
+	else if (whole < 2 * 86400)
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 ":%02" PRIu64 " h",
+			 whole / 3600, whole / 60 % 60);
+	else
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " days",
+			 whole / 86400);
+	return quantity;
+}
+
 struct quantity quantity_count(uint64_t count)
 {
 	struct quantity quantity;
@@ -226,11 +244,19 @@ int table_print(const struct table *table, unsigned int width)
 
 unsigned int output_width(void)
 {
+	const char *columns = getenv("COLUMNS");
 	struct winsize size;
+	char *end;
+	long width;
 
-	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+	if (!isatty(STDOUT_FILENO))
 		return 0;
-	return size.ws_col;
+	if (columns) {
+		width = strtol(columns, &end, 10);
+		if (end != columns && *end == '\0' && width > 0 && width <= 65535)
+			return (unsigned int)width;
+	}
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 ? 0 : size.ws_col;
 }
 
 /* ---- JSON ---- */

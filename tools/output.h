@@ -18,6 +18,8 @@ struct quantity {
 struct quantity quantity_bytes(uint64_t bytes);
 /* "0", "850 ns", "12.3 us", "4.56 ms", "7.89 s". */
 struct quantity quantity_microseconds(double microseconds);
+/* "12.3 s", "5 min", "3:07 h", "12 days". */
+struct quantity quantity_seconds(double seconds);
 struct quantity quantity_count(uint64_t count);
 
 #define TABLE_MAX_COLUMNS 12
@@ -46,7 +48,7 @@ void table_add(struct table *table, const char *text);
  */
 int table_print(const struct table *table, unsigned int width);
 
-/* The width of the terminal that stdout is, or 0. */
+/* The width of the terminal that stdout is, of $COLUMNS columns where that is set, or 0. */
 unsigned int output_width(void);
 
 /* A string for JSON: bytes that are no UTF-8 become U+FFFD. */

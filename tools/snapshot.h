@@ -52,6 +52,14 @@ struct snapshot_mapping {
 	const char *comm, *kind, *way, *path;
 };
 
+/* A directory with a pool of its own. */
+struct snapshot_tenant {
+	/* SNAPSHOT_UNKNOWN: no such limit, or no such column */
+	uint64_t size_kb, min_size_kb;
+	uint64_t reserved_kb, instantiated_kb;
+	const char *path;
+};
+
 struct snapshot_value {
 	const char *name, *value;
 };
@@ -64,6 +72,7 @@ struct snapshot_rows {
 		void *rows;
 		struct snapshot_file *files;
 		struct snapshot_mapping *mappings;
+		struct snapshot_tenant *tenants;
 		struct snapshot_value *values;
 	};
 };
@@ -72,6 +81,8 @@ int snapshot_read_files(int dir_fd, struct snapshot_rows *ret_rows,
 			struct snapshot_error *error);
 int snapshot_read_maps(int dir_fd, struct snapshot_rows *ret_rows,
 		       struct snapshot_error *error);
+int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
+			  struct snapshot_error *error);
 /* fault_stat: names with values, which are kept as text. */
 int snapshot_read_values(int dir_fd, const char *name, struct snapshot_rows *ret_rows,
 			 struct snapshot_error *error);
@@ -99,6 +110,10 @@ int snapshot_parse_locks(char *text, struct snapshot_locks *ret_locks,
 int snapshot_read_locks(int dir_fd, struct snapshot_locks *ret_locks,
 			struct snapshot_error *error);
 int snapshot_reset_locks(int dir_fd, struct snapshot_error *error);
+/* For qsort(): what was waited for most first. */
+int snapshot_compare_locks(const void *a, const void *b);
+/* "write", "read" or "exclusive". */
+const char *snapshot_lock_mode(const struct snapshot_lock *lock);
 void snapshot_locks_free(struct snapshot_locks *locks);
 
 /* Put the line together. Returns @code, which is negative. */

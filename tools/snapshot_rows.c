@@ -62,6 +62,21 @@ int snapshot_read_maps(int dir_fd, struct snapshot_rows *ret_rows, struct snapsh
 	return snapshot_read_table(dir_fd, &layout, ret_rows, error);
 }
 
+int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
+			  struct snapshot_error *error)
+{
+	static const struct field fields[] = {
+		OPTIONAL(snapshot_tenant, size_kb, FIELD_DECIMAL),
+		OPTIONAL(snapshot_tenant, min_size_kb, FIELD_DECIMAL),
+		OPTIONAL(snapshot_tenant, reserved_kb, FIELD_DECIMAL),
+		OPTIONAL(snapshot_tenant, instantiated_kb, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, path, FIELD_TEXT),
+	};
+	static const struct table_layout layout = LAYOUT("tenants", snapshot_tenant, fields);
+
+	return snapshot_read_table(dir_fd, &layout, ret_rows, error);
+}
+
 int snapshot_read_values(int dir_fd, const char *name, struct snapshot_rows *ret_rows,
 			 struct snapshot_error *error)
 {
