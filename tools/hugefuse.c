@@ -35,10 +35,11 @@ static const struct verb verbs[] = {
 	},
 	{
 		.name = "ls",
-		.arguments = "[--json] [--sort KEY] MOUNTPOINT",
+		.arguments = "[--json] [--sort KEY] [-r] MOUNTPOINT",
 		.summary = "files with the pages that they hold and reserve",
 		.help = "      --json           print JSON\n"
-			"      --sort KEY       size, resident, reserved, or path (the default)\n",
+			"      --sort KEY       size, resident, reserved, mappings, or path (the default)\n"
+			"  -r, --reverse        the other way round\n",
 		.run = cmd_ls,
 	},
 	{
