@@ -59,6 +59,13 @@ static const struct verb verbs[] = {
 		.run = cmd_lockstat,
 	},
 	{
+		.name = "why",
+		.arguments = "[--json] PATH|PID",
+		.summary = "why a file, a directory or a process holds pages",
+		.help = "      --json           print JSON\n",
+		.run = cmd_why,
+	},
+	{
 		.name = "probe",
 		.arguments = "[--json]",
 		.summary = "what this machine can do, and what to change",

@@ -133,6 +133,10 @@ const char *mount_snapshot_option(const struct mount_snapshot *mount, const char
 
 enum fault_value_kind fault_value_kind(const char *name)
 {
+	if (strncmp(name, "node", 4) == 0 || strncmp(name, "nonode", 6) == 0)
+		return FAULT_OF_NODE;
+	if (strncmp(name, "latency_ns_le_", 14) == 0)
+		return FAULT_BUCKET;
 	return strncmp(name, "latency_ns", 10) == 0 ? FAULT_LATENCY : FAULT_COUNT;
 }
 

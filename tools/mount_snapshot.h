@@ -50,6 +50,8 @@ const char *mount_snapshot_option(const struct mount_snapshot *mount, const char
 enum fault_value_kind {
 	FAULT_COUNT,
 	FAULT_LATENCY, /* in ns */
+	FAULT_BUCKET,  /* of the histogram */
+	FAULT_OF_NODE, /* any of them, of one memory node */
 };
 
 enum fault_value_kind fault_value_kind(const char *name);

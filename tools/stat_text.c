@@ -173,9 +173,12 @@ static int print_faults(const struct mount_snapshot *mount)
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < mount->faults.count; i++) {
 		const struct snapshot_value *value = &mount->faults.values[i];
+		enum fault_value_kind kind = fault_value_kind(value->name);
 		char name[64];
 
-		if (fault_value_kind(value->name) == FAULT_LATENCY) {
+		if (kind == FAULT_BUCKET || kind == FAULT_OF_NODE)
+			continue;
+		if (kind == FAULT_LATENCY) {
 			/* without the unit, which the quantity has */
 			snprintf(name, sizeof(name), "latency%s", value->name + 10);
 			table_add(&table, name);
