@@ -66,6 +66,13 @@ static const struct verb verbs[] = {
 		.run = cmd_why,
 	},
 	{
+		.name = "resize",
+		.arguments = "[--json] MOUNTPOINT [+|-]SIZE|N%",
+		.summary = "give a mount's pool another size",
+		.help = "      --json           print JSON\n",
+		.run = cmd_resize,
+	},
+	{
 		.name = "probe",
 		.arguments = "[--json]",
 		.summary = "what this machine can do, and what to change",
