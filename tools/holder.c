@@ -21,12 +21,16 @@ bool mapping_is_private(const struct snapshot_mapping *mapping)
 uint64_t mapping_resident(const struct mount_snapshot *mount,
 			  const struct snapshot_mapping *mapping)
 {
+	if (mapping->instantiated_kb != SNAPSHOT_UNKNOWN)
+		return mapping->instantiated_kb * 1024;
 	return mapping->instantiated * mount->page_size;
 }
 
 uint64_t mapping_reserved(const struct mount_snapshot *mount,
 			  const struct snapshot_mapping *mapping)
 {
+	if (mapping->reserved_kb != SNAPSHOT_UNKNOWN)
+		return mapping->reserved_kb * 1024;
 	return mapping->reserved * mount->page_size;
 }
 
@@ -75,14 +79,22 @@ int holder_compare_reserved(const void *a, const void *b)
 	return compare_numbers(left->reserved, right->reserved, a, b);
 }
 
-static void add_file(const struct snapshot_file *file, struct holders *holders)
+uint64_t mount_snapshot_age(const struct mount_snapshot *mount, uint64_t ms)
+{
+	if (ms == SNAPSHOT_UNKNOWN || ms == 0)
+		return SNAPSHOT_UNKNOWN;
+	return ms < mount->epoch_ms ? (mount->epoch_ms - ms) / 1000 : 0;
+}
+
+static void add_file(const struct mount_snapshot *mount, const struct snapshot_file *file,
+		     struct holders *holders)
 {
 	holders->list[holders->count++] = (struct holder){
 		.kind = HOLDER_FILE,
 		.file = file,
 		.resident = file->instantiated_kb * 1024,
 		.reserved = file->reserved_kb * 1024,
-		.reserved_seconds = SNAPSHOT_UNKNOWN,
+		.reserved_seconds = mount_snapshot_age(mount, file->changed_ms),
 	};
 }
 
@@ -97,7 +109,8 @@ static void add_range(const struct mount_snapshot *mount,
 		last = &holders->list[holders->count++];
 		*last = (struct holder){.kind = HOLDER_PRIVATE,
 					.mapping = mapping,
-					.reserved_seconds = SNAPSHOT_UNKNOWN};
+					.reserved_seconds =
+						mount_snapshot_age(mount, mapping->made_ms)};
 	}
 	last->resident += mapping_resident(mount, mapping);
 	last->reserved += mapping_reserved(mount, mapping);
@@ -131,7 +144,7 @@ int holders_find(const struct mount_snapshot *mount, struct holders *ret_holders
 		const struct snapshot_file *file = &mount->files.files[i];
 
 		if (file->instantiated_kb || file->reserved_kb)
-			add_file(file, &holders);
+			add_file(mount, file, &holders);
 	}
 	for (i = 0; i < mount->maps.count; i++) {
 		if (mapping_is_private(&mount->maps.mappings[i]))

@@ -12,11 +12,11 @@
 
 #include "tools/mount_snapshot.h"
 
-static double monotonic_seconds(void)
+static double clock_seconds(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
@@ -74,7 +74,10 @@ static int read_parts(int dir_fd, unsigned int parts, struct mount_snapshot *mou
 int mount_snapshot_read(const char *mountpoint, unsigned int parts,
 			struct mount_snapshot *ret_mount, struct snapshot_error *error)
 {
-	struct mount_snapshot mount = {.time = monotonic_seconds()};
+	struct mount_snapshot mount = {
+		.time = clock_seconds(CLOCK_MONOTONIC),
+		.epoch_ms = (uint64_t)(clock_seconds(CLOCK_REALTIME) * 1000),
+	};
 	int dir_fd, r;
 
 	dir_fd = snapshot_open(mountpoint, error);

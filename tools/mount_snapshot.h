@@ -25,6 +25,7 @@ struct mount_snapshot {
 	char *mountpoint;
 	uint64_t page_size; /* of its huge pages, in bytes */
 	double time;        /* when it was read, seconds of the monotonic clock */
+	uint64_t epoch_ms;  /* the same, since the Epoch */
 	char *options;      /* without the end of line */
 	struct snapshot_pool *pools;
 	int nr_pools;
@@ -43,6 +44,9 @@ const struct snapshot_pool *mount_snapshot_pool(const struct mount_snapshot *mou
 /* The value of an option, in @buf, or NULL. */
 const char *mount_snapshot_option(const struct mount_snapshot *mount, const char *name,
 				  char *buf, size_t buf_size);
+
+/* Seconds since @ms, or SNAPSHOT_UNKNOWN where that is not known. */
+uint64_t mount_snapshot_age(const struct mount_snapshot *mount, uint64_t ms);
 
 /* ---- faults ---- */
 

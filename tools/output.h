@@ -42,6 +42,14 @@ struct table {
 void table_init(struct table *table, const struct table_column *columns, int nr_columns);
 void table_deinit(struct table *table);
 void table_add(struct table *table, const char *text);
+/* Gets rows, the heading first. */
+struct table_sink {
+	void (*row)(void *data, bool heading, const char *text);
+	void *data;
+};
+
+/* As table_print(), to a sink. */
+int table_give(const struct table *table, unsigned int width, const struct table_sink *sink);
 /*
  * Print to stdout. With @width columns of terminal, optional columns and then the end of the
  * last column give way; 0: there is no limit. Returns 0 or -ENOMEM.

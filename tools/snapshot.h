@@ -41,22 +41,34 @@ struct snapshot_file {
 	uint64_t size; /* bytes */
 	uint64_t reserved_kb, instantiated_kb;
 	uint64_t mappings, links, uid;
+	/* since the Epoch, or 0; SNAPSHOT_UNKNOWN as user_pid without the column */
+	uint64_t made_ms, changed_ms;
+	uint64_t user_pid; /* who last mapped, sized or wrote it */
 	const char *way;
-	const char *path; /* unescaped */
+	const char *holders; /* process ids with commas; "" or "-" */
+	const char *path;    /* unescaped */
 };
 
 struct snapshot_mapping {
 	uint64_t mapping, pid, uid, inode;
 	uint64_t start, end, offset;     /* bytes */
 	uint64_t reserved, instantiated; /* pages */
+	/* SNAPSHOT_UNKNOWN without the column */
+	uint64_t reserved_kb, instantiated_kb, touched_kb;
+	uint64_t ns_pid;  /* in its own pid namespace */
+	uint64_t made_ms; /* since the Epoch, or 0 */
 	const char *comm, *kind, *way, *path;
+	const char
+		*namespaces; /* that are not the daemon's: "pid", "mnt", "pid,mnt", "-", "" */
+	const char *state;   /* "running", "disconnected", "exited", or "" */
 };
 
-/* A directory with a pool of its own. */
+/* A directory with a quota of its own; the first row is the mount. */
 struct snapshot_tenant {
-	/* SNAPSHOT_UNKNOWN: no such limit, or no such column */
-	uint64_t size_kb, min_size_kb;
-	uint64_t reserved_kb, instantiated_kb;
+	uint64_t size_kb; /* SNAPSHOT_UNKNOWN: no limit */
+	uint64_t min_size_kb, used_kb;
+	uint64_t reserved_kb; /* of min_size, and not used */
+	uint64_t files, refused;
 	const char *path;
 };
 

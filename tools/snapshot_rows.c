@@ -34,6 +34,10 @@ int snapshot_read_files(int dir_fd, struct snapshot_rows *ret_rows,
 		FIELD(snapshot_file, links, FIELD_DECIMAL),
 		FIELD(snapshot_file, uid, FIELD_DECIMAL),
 		FIELD(snapshot_file, path, FIELD_TEXT),
+		OPTIONAL(snapshot_file, made_ms, FIELD_DECIMAL),
+		OPTIONAL(snapshot_file, changed_ms, FIELD_DECIMAL),
+		OPTIONAL(snapshot_file, holders, FIELD_TEXT),
+		OPTIONAL(snapshot_file, user_pid, FIELD_DECIMAL),
 	};
 	static const struct table_layout layout = LAYOUT("files", snapshot_file, fields);
 
@@ -56,6 +60,13 @@ int snapshot_read_maps(int dir_fd, struct snapshot_rows *ret_rows, struct snapsh
 		FIELD(snapshot_mapping, reserved, FIELD_DECIMAL),
 		FIELD(snapshot_mapping, instantiated, FIELD_DECIMAL),
 		FIELD(snapshot_mapping, path, FIELD_TEXT),
+		OPTIONAL(snapshot_mapping, reserved_kb, FIELD_DECIMAL),
+		OPTIONAL(snapshot_mapping, instantiated_kb, FIELD_DECIMAL),
+		OPTIONAL(snapshot_mapping, touched_kb, FIELD_DECIMAL),
+		OPTIONAL(snapshot_mapping, ns_pid, FIELD_DECIMAL),
+		OPTIONAL(snapshot_mapping, namespaces, FIELD_TEXT),
+		OPTIONAL(snapshot_mapping, state, FIELD_TEXT),
+		OPTIONAL(snapshot_mapping, made_ms, FIELD_DECIMAL),
 	};
 	static const struct table_layout layout = LAYOUT("maps", snapshot_mapping, fields);
 
@@ -67,9 +78,11 @@ int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
 {
 	static const struct field fields[] = {
 		OPTIONAL(snapshot_tenant, size_kb, FIELD_DECIMAL),
-		OPTIONAL(snapshot_tenant, min_size_kb, FIELD_DECIMAL),
-		OPTIONAL(snapshot_tenant, reserved_kb, FIELD_DECIMAL),
-		OPTIONAL(snapshot_tenant, instantiated_kb, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, min_size_kb, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, used_kb, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, reserved_kb, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, files, FIELD_DECIMAL),
+		FIELD(snapshot_tenant, refused, FIELD_DECIMAL),
 		FIELD(snapshot_tenant, path, FIELD_TEXT),
 	};
 	static const struct table_layout layout = LAYOUT("tenants", snapshot_tenant, fields);

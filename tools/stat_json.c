@@ -15,11 +15,6 @@ static void add_number(json_object *object, const char *key, uint64_t value)
 		object, key, value == SNAPSHOT_UNKNOWN ? NULL : json_object_new_uint64(value));
 }
 
-static void add_kb(json_object *object, const char *key, uint64_t kb)
-{
-	add_number(object, key, kb == SNAPSHOT_UNKNOWN ? kb : kb * 1024);
-}
-
 static json_object *json_value(const char *text)
 {
 	char *end;
@@ -59,15 +54,19 @@ static json_object *json_tenants(const struct mount_snapshot *mount)
 {
 	json_object *array = json_object_new_array(), *object;
 
-	for (size_t i = 0; i < mount->tenants.count; i++) {
+	for (size_t i = 1; i < mount->tenants.count; i++) {
 		const struct snapshot_tenant *tenant = &mount->tenants.tenants[i];
 
 		object = json_object_new_object();
 		json_object_object_add(object, "path", output_json_string(tenant->path));
-		add_kb(object, "size_bytes", tenant->size_kb);
-		add_kb(object, "min_size_bytes", tenant->min_size_kb);
-		add_kb(object, "instantiated_bytes", tenant->instantiated_kb);
-		add_kb(object, "reserved_bytes", tenant->reserved_kb);
+		add_number(object, "size",
+			   tenant->size_kb == SNAPSHOT_UNKNOWN ? SNAPSHOT_UNKNOWN
+							       : tenant->size_kb * 1024);
+		add_number(object, "min_size", tenant->min_size_kb * 1024);
+		add_number(object, "used", tenant->used_kb * 1024);
+		add_number(object, "reserved", tenant->reserved_kb * 1024);
+		add_number(object, "files", tenant->files);
+		add_number(object, "refused", tenant->refused);
 		json_object_array_add(array, object);
 	}
 	return array;

@@ -5,6 +5,7 @@
  * somebody clears them and when the mount begins, as the format expects of counters.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/escape.h"
@@ -133,10 +134,9 @@ static const struct tenant_metric {
 	 offsetof(struct snapshot_tenant, size_kb)},
 	{"hugefuse_tenant_min_size_bytes", "Memory that is set aside for the tenant.",
 	 offsetof(struct snapshot_tenant, min_size_kb)},
-	{"hugefuse_tenant_resident_bytes", "Memory of the tenant that is instantiated.",
-	 offsetof(struct snapshot_tenant, instantiated_kb)},
-	{"hugefuse_tenant_reserved_bytes",
-	 "Memory that is promised to the tenant but not instantiated.",
+	{"hugefuse_tenant_used_bytes", "Memory that the tenant uses.",
+	 offsetof(struct snapshot_tenant, used_kb)},
+	{"hugefuse_tenant_reserved_bytes", "Memory of min_size that the tenant does not use.",
 	 offsetof(struct snapshot_tenant, reserved_kb)},
 };
 
@@ -147,7 +147,7 @@ static void print_tenants(const struct scrape *scrape, const struct tenant_metri
 	for (size_t i = 0; i < scrape->nr_mounts; i++) {
 		const struct mount_snapshot *mount = &scrape->mounts[i];
 
-		for (size_t j = 0; j < mount->tenants.count; j++) {
+		for (size_t j = 1; j < mount->tenants.count; j++) {
 			const struct snapshot_tenant *tenant = &mount->tenants.tenants[j];
 			uint64_t kb =
 				*(const uint64_t *)((const char *)tenant + metric->offset);
@@ -237,6 +237,44 @@ static void print_fault(const struct scrape *scrape, const char *value_name, con
 	}
 }
 
+/* The histogram, where the daemon has one: lines latency_ns_le_N, N rising. */
+static void print_latency(const struct scrape *scrape)
+{
+	static const char name[] = "hugefuse_fault_latency_seconds",
+			  bucket[] = "latency_ns_le_";
+	FILE *out = scrape->out;
+	bool first = true;
+
+	for (size_t i = 0; i < scrape->nr_mounts; i++) {
+		const struct mount_snapshot *mount = &scrape->mounts[i];
+		uint64_t sum = mount_snapshot_fault(mount, "latency_ns_sum");
+
+		if (sum == SNAPSHOT_UNKNOWN)
+			continue;
+		if (first)
+			print_family(out, name, "histogram",
+				     "From the daemon's notice of a fault to its end.");
+		first = false;
+		for (size_t j = 0; j < mount->faults.count; j++) {
+			const char *line = mount->faults.values[j].name;
+
+			if (strncmp(line, bucket, strlen(bucket)) != 0)
+				continue;
+			begin_sample(out, "hugefuse_fault_latency_seconds_bucket", mount);
+			fprintf(out, ",le=\"%.15g\"",
+				strtod(line + strlen(bucket), NULL) / 1e9);
+			end_sample(out, mount_snapshot_fault(mount, line));
+		}
+		begin_sample(out, "hugefuse_fault_latency_seconds_bucket", mount);
+		add_label(out, "le", "+Inf");
+		end_sample(out, mount_snapshot_faults(mount));
+		begin_sample(out, "hugefuse_fault_latency_seconds_sum", mount);
+		end_seconds(out, (double)sum / 1e9);
+		begin_sample(out, "hugefuse_fault_latency_seconds_count", mount);
+		end_sample(out, mount_snapshot_faults(mount));
+	}
+}
+
 static void print_all_faults(const struct scrape *scrape)
 {
 	print_faults(scrape, "faults_", "hugefuse_faults_total", "kind",
@@ -247,6 +285,7 @@ static void print_all_faults(const struct scrape *scrape)
 		    "Pages that were populated before they were touched.");
 	print_fault(scrape, "base_fallback", "hugefuse_base_fallbacks_total",
 		    "Huge pages for which base pages were taken.");
+	print_latency(scrape);
 }
 
 /* ---- locks ---- */

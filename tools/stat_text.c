@@ -66,11 +66,6 @@ static int print_pools(const struct mount_snapshot *mount)
 	return finish_table(&table);
 }
 
-static void add_kb(struct table *table, uint64_t kb)
-{
-	table_add(table, kb == SNAPSHOT_UNKNOWN ? "-" : quantity_bytes(kb * 1024).text);
-}
-
 static void add_escaped(struct table *table, char *text)
 {
 	table_add(table, text ? text : "?");
@@ -82,23 +77,29 @@ static int print_tenants(const struct mount_snapshot *mount)
 	static const struct table_column columns[] = {
 		{.title = "SIZE"},
 		{.title = "MIN_SIZE"},
-		{.title = "RESIDENT"},
+		{.title = "USED"},
 		{.title = "RESERVED"},
+		{.title = "FILES", .optional = true},
+		{.title = "REFUSED", .optional = true},
 		{.title = "TENANT", .left = true},
 	};
 	struct table table;
 
-	if (mount->tenants.count == 0)
+	if (mount->tenants.count < 2)
 		return 0;
 	putchar('\n');
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < mount->tenants.count; i++) {
+	for (size_t i = 1; i < mount->tenants.count; i++) {
 		const struct snapshot_tenant *tenant = &mount->tenants.tenants[i];
 
-		add_kb(&table, tenant->size_kb);
-		add_kb(&table, tenant->min_size_kb);
-		add_kb(&table, tenant->instantiated_kb);
-		add_kb(&table, tenant->reserved_kb);
+		table_add(&table, tenant->size_kb == SNAPSHOT_UNKNOWN
+					  ? "none"
+					  : quantity_bytes(tenant->size_kb * 1024).text);
+		table_add(&table, quantity_bytes(tenant->min_size_kb * 1024).text);
+		table_add(&table, quantity_bytes(tenant->used_kb * 1024).text);
+		table_add(&table, quantity_bytes(tenant->reserved_kb * 1024).text);
+		table_add(&table, quantity_count(tenant->files).text);
+		table_add(&table, quantity_count(tenant->refused).text);
 		add_escaped(&table, escape_for_terminal(tenant->path));
 	}
 	return finish_table(&table);

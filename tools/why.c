@@ -223,7 +223,8 @@ static void add_pages(struct why_report *report, const struct mount_snapshot *mo
 			 quantity_bytes(report->resident).text);
 	if (reserved)
 		add_line(report, &report->reasons, "%s are reserved but were never touched%s%s",
-			 quantity_bytes(reserved).text, since(SNAPSHOT_UNKNOWN).text,
+			 quantity_bytes(reserved).text,
+			 since(mount_snapshot_age(mount, file->changed_ms)).text,
 			 file_is_mapped(mount, file)
 				 ? ""
 				 : "; nobody has them mapped: a shared reservation stays with "
@@ -367,7 +368,7 @@ static void add_tenant(struct why_report *report, const struct mount_snapshot *m
 
 		if (strcmp(tenant->path, *path ? path : "/") != 0)
 			continue;
-		if (tenant->min_size_kb != SNAPSHOT_UNKNOWN && tenant->min_size_kb != 0)
+		if (i > 0 && tenant->min_size_kb != 0)
 			add_line(
 				report, &report->reasons,
 				"it is a tenant with min_size=%s: that much is set aside for it, "

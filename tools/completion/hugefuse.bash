@@ -20,7 +20,10 @@ _hugefuse_words()
 	local word
 
 	while IFS= read -r word; do
-		[[ $word == "$cur"* ]] && COMPREPLY+=("$(printf '%q' "$word")")
+		[[ $word == "$cur"* ]] || continue
+		# %q quotes commas as well
+		[[ $word != *[!A-Za-z0-9_./,=%+:@-]* ]] || printf -v word %q "$word"
+		COMPREPLY+=("$word")
 	done <<<"$1"
 }
 
