@@ -66,6 +66,16 @@ static const struct verb verbs[] = {
 		.run = cmd_why,
 	},
 	{
+		.name = "top",
+		.arguments = "[-b] [-d SECONDS] [-n N] [--sort KEY] [MOUNTPOINT...]",
+		.summary = "pools, faults, locks and holders, again and again",
+		.help = "  -b, --batch          print the screens one after the other\n"
+			"  -d, --delay SECONDS  between two of them; 2 by default\n"
+			"  -n, --count N        end after so many\n"
+			"      --sort KEY       of holders: total (the default), resident, reserved, name\n",
+		.run = cmd_top,
+	},
+	{
 		.name = "resize",
 		.arguments = "[--json] MOUNTPOINT [+|-]SIZE|N%",
 		.summary = "give a mount's pool another size",
