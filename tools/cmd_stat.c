@@ -73,7 +73,7 @@ static int show_mount(struct stat_request *request, struct mount_snapshot *mount
 
 static int stat_one(struct stat_request *request, const char *mountpoint)
 {
-	unsigned int parts = PART_FAULTS | PART_FILES | PART_MAPS | PART_TENANTS;
+	unsigned int parts = PART_FAULTS | PART_RESERVED | PART_TENANTS;
 	struct mount_snapshot mount = {0};
 	struct snapshot_error error;
 	int r;
@@ -81,6 +81,12 @@ static int stat_one(struct stat_request *request, const char *mountpoint)
 	if (request->format == FORMAT_PROMETHEUS)
 		parts |= PART_LOCKS;
 	r = mount_snapshot_read(mountpoint, parts, &mount, &error);
+	if (r == 0 && !(mount.parts & PART_RESERVED)) {
+		/* a daemon without that table: look through all files */
+		mount_snapshot_deinit(&mount);
+		r = mount_snapshot_read(mountpoint, parts | PART_FILES | PART_MAPS, &mount,
+					&error);
+	}
 	if (r < 0 && request->format == FORMAT_JSON)
 		json_object_array_add(request->mounts,
 				      json_failed_mount(mountpoint, error.text));

@@ -47,7 +47,8 @@ static void add_mount(const char *mountpoint, struct top_sample *sample)
 	*mount = (struct top_mount){.mountpoint = strdup(mountpoint)};
 	if (!mount->mountpoint)
 		return;
-	if (mount_snapshot_read(mountpoint, PART_ALL, &mount->snapshot, &error) < 0) {
+	if (mount_snapshot_read(mountpoint, PART_ALL & ~PART_RESERVED, &mount->snapshot,
+				&error) < 0) {
 		mount->snapshot = (struct mount_snapshot){0};
 		mount->error = strdup(error.text);
 		if (!mount->error) {

@@ -113,7 +113,7 @@ static int read_mount(const struct why_request *request, const char *mountpoint,
 	if (mount_snapshot_read(mountpoint, PART_FILES | PART_MAPS | PART_TENANTS, mount,
 				&error) < 0)
 		return cmd_fail_at(request->verb, mountpoint, error.text);
-	if ((mount->parts & PART_FILES) && (mount->parts & PART_MAPS))
+	if (holders_are_known(mount))
 		return EXIT_OK;
 	mount_snapshot_deinit(mount);
 	return cmd_fail(request->verb, EXIT_FAILED,

@@ -40,39 +40,22 @@ static uint64_t holder_total(const struct holder *holder)
 }
 
 /* So that the order of equals is always the same. */
-static int compare_identity(const struct holder *a, const struct holder *b)
-{
-	uint64_t left, right;
-
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	if (a->kind == HOLDER_MOUNT)
-		return 0;
-	left = a->kind == HOLDER_FILE ? a->file->inode : a->mapping->mapping;
-	right = b->kind == HOLDER_FILE ? b->file->inode : b->mapping->mapping;
-	return (left > right) - (left < right);
-}
-
-static int compare_numbers(uint64_t left, uint64_t right, const void *a, const void *b)
+static int compare_numbers(uint64_t left, uint64_t right, const struct holder *a,
+			   const struct holder *b)
 {
 	if (left != right)
 		return left > right ? -1 : 1;
-	return compare_identity(a, b);
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	return (a->number > b->number) - (a->number < b->number);
 }
 
-int holder_compare_total(const void *a, const void *b)
+static int compare_total(const void *a, const void *b)
 {
 	return compare_numbers(holder_total(a), holder_total(b), a, b);
 }
 
-int holder_compare_resident(const void *a, const void *b)
-{
-	const struct holder *left = a, *right = b;
-
-	return compare_numbers(left->resident, right->resident, a, b);
-}
-
-int holder_compare_reserved(const void *a, const void *b)
+static int compare_reserved(const void *a, const void *b)
 {
 	const struct holder *left = a, *right = b;
 
@@ -86,12 +69,22 @@ uint64_t mount_snapshot_age(const struct mount_snapshot *mount, uint64_t ms)
 	return ms < mount->epoch_ms ? (mount->epoch_ms - ms) / 1000 : 0;
 }
 
+static const char *process_list(const char *text)
+{
+	return strcmp(text, "-") == 0 ? "" : text;
+}
+
 static void add_file(const struct mount_snapshot *mount, const struct snapshot_file *file,
 		     struct holders *holders)
 {
 	holders->list[holders->count++] = (struct holder){
 		.kind = HOLDER_FILE,
-		.file = file,
+		.number = file->inode,
+		.pid = SNAPSHOT_UNKNOWN,
+		.comm = "",
+		.path = file->path,
+		.unlinked = file->links == 0,
+		.mapped = process_list(file->holders),
 		.resident = file->instantiated_kb * 1024,
 		.reserved = file->reserved_kb * 1024,
 		.reserved_seconds = mount_snapshot_age(mount, file->changed_ms),
@@ -104,16 +97,39 @@ static void add_range(const struct mount_snapshot *mount,
 {
 	struct holder *last = holders->count ? &holders->list[holders->count - 1] : NULL;
 
-	if (!last || last->kind != HOLDER_PRIVATE ||
-	    last->mapping->mapping != mapping->mapping) {
+	if (!last || last->kind != HOLDER_PRIVATE || last->number != mapping->mapping) {
 		last = &holders->list[holders->count++];
-		*last = (struct holder){.kind = HOLDER_PRIVATE,
-					.mapping = mapping,
-					.reserved_seconds =
-						mount_snapshot_age(mount, mapping->made_ms)};
+		*last = (struct holder){
+			.kind = HOLDER_PRIVATE,
+			.number = mapping->mapping,
+			.pid = mapping->pid,
+			.comm = mapping->comm,
+			.path = mapping->path,
+			.mapped = "",
+			.reserved_seconds = mount_snapshot_age(mount, mapping->made_ms),
+		};
 	}
 	last->resident += mapping_resident(mount, mapping);
 	last->reserved += mapping_reserved(mount, mapping);
+}
+
+static void add_reserved(const struct mount_snapshot *mount,
+			 const struct snapshot_reserved *reserved, struct holders *holders)
+{
+	bool private = strcmp(reserved->kind, "mapping") == 0;
+	const char *processes = process_list(reserved->holders);
+
+	holders->list[holders->count++] = (struct holder){
+		.kind = private ? HOLDER_PRIVATE : HOLDER_FILE,
+		.number = reserved->number,
+		.pid = private && *processes ? strtoull(processes, NULL, 10) : SNAPSHOT_UNKNOWN,
+		.comm = "",
+		.path = reserved->path,
+		.mapped = private ? "" : processes,
+		.resident = reserved->instantiated_kb * 1024,
+		.reserved = reserved->reserved_kb * 1024,
+		.reserved_seconds = mount_snapshot_age(mount, reserved->changed_ms),
+	};
 }
 
 /* What the pool has reserved and nobody above has been promised. */
@@ -126,32 +142,82 @@ static void add_mount(const struct mount_snapshot *mount, struct holders *holder
 		promised += holders->list[i].reserved;
 	if (reserved <= promised)
 		return;
-	holders->list[holders->count++] = (struct holder){.kind = HOLDER_MOUNT,
-							  .reserved = reserved - promised,
-							  .reserved_seconds = SNAPSHOT_UNKNOWN};
+	holders->list[holders->count++] = (struct holder){
+		.kind = HOLDER_MOUNT,
+		.pid = SNAPSHOT_UNKNOWN,
+		.comm = "",
+		.path = "",
+		.mapped = "",
+		.reserved = reserved - promised,
+		.reserved_seconds = SNAPSHOT_UNKNOWN,
+	};
 }
 
-int holders_find(const struct mount_snapshot *mount, struct holders *ret_holders)
+bool holders_are_known(const struct mount_snapshot *mount)
 {
-	struct holders holders = {0};
+	return (mount->parts & PART_FILES) && (mount->parts & PART_MAPS);
+}
+
+bool holders_reserved_are_known(const struct mount_snapshot *mount)
+{
+	return (mount->parts & PART_RESERVED) || holders_are_known(mount);
+}
+
+/* Room for all that @mount may have. */
+static int holders_init(const struct mount_snapshot *mount, struct holders *holders)
+{
+	*holders = (struct holders){0};
+	holders->list =
+		calloc(mount->files.count + mount->maps.count + mount->reserved.count + 1,
+		       sizeof(*holders->list));
+	return holders->list ? 0 : -ENOMEM;
+}
+
+static void add_all(const struct mount_snapshot *mount, struct holders *holders)
+{
 	size_t i;
 
-	holders.list =
-		calloc(mount->files.count + mount->maps.count + 1, sizeof(*holders.list));
-	if (!holders.list)
-		return -ENOMEM;
 	for (i = 0; i < mount->files.count; i++) {
 		const struct snapshot_file *file = &mount->files.files[i];
 
 		if (file->instantiated_kb || file->reserved_kb)
-			add_file(mount, file, &holders);
+			add_file(mount, file, holders);
 	}
 	for (i = 0; i < mount->maps.count; i++) {
 		if (mapping_is_private(&mount->maps.mappings[i]))
-			add_range(mount, &mount->maps.mappings[i], &holders);
+			add_range(mount, &mount->maps.mappings[i], holders);
 	}
-	add_mount(mount, &holders);
-	qsort(holders.list, holders.count, sizeof(*holders.list), holder_compare_total);
+	add_mount(mount, holders);
+}
+
+int holders_find(const struct mount_snapshot *mount, struct holders *ret_holders)
+{
+	struct holders holders;
+
+	if (holders_init(mount, &holders) < 0)
+		return -ENOMEM;
+	add_all(mount, &holders);
+	qsort(holders.list, holders.count, sizeof(*holders.list), compare_total);
+	*ret_holders = holders;
+	return 0;
+}
+
+int holders_find_reserved(const struct mount_snapshot *mount, struct holders *ret_holders)
+{
+	struct holders holders;
+
+	if (holders_init(mount, &holders) < 0)
+		return -ENOMEM;
+	if (mount->parts & PART_RESERVED) {
+		for (size_t i = 0; i < mount->reserved.count; i++)
+			add_reserved(mount, &mount->reserved.reserved[i], &holders);
+		add_mount(mount, &holders);
+	} else {
+		add_all(mount, &holders);
+	}
+	qsort(holders.list, holders.count, sizeof(*holders.list), compare_reserved);
+	while (holders.count > 0 && holders.list[holders.count - 1].reserved == 0)
+		holders.count--;
 	*ret_holders = holders;
 	return 0;
 }
@@ -167,29 +233,52 @@ void holders_free(struct holders *holders)
 char *holder_name(const struct holder *holder)
 {
 	char *text = NULL, *escaped;
+	int r;
 
 	if (holder->kind == HOLDER_MOUNT)
 		return strdup("set aside for the mount");
 	if (holder->kind == HOLDER_FILE)
-		return escape_for_terminal(holder->file->path);
-	if (asprintf(&text, "%s (%" PRIu64 "), private copy of %s", holder->mapping->comm,
-		     holder->mapping->pid, holder->mapping->path) < 0)
+		return escape_for_terminal(holder->path);
+	if (holder->comm[0])
+		r = asprintf(&text, "%s (%" PRIu64 "), private copy of %s", holder->comm,
+			     holder->pid, holder->path);
+	else
+		r = asprintf(&text, "process %" PRIu64 ", private copy of %s", holder->pid,
+			     holder->path);
+	if (r < 0)
 		return NULL;
 	escaped = escape_for_terminal(text);
 	free(text);
 	return escaped;
 }
 
-char *holder_mappers(const struct mount_snapshot *mount, const struct holder *holder)
+/* Of the list that the daemon makes. */
+static char *mappers_of_list(const char *list)
+{
+	size_t others = 0;
+	char *text;
+	int r;
+
+	for (const char *comma = strchr(list, ','); comma; comma = strchr(comma + 1, ','))
+		others++;
+	if (others)
+		r = asprintf(&text, "process %.*s and %zu more", (int)strcspn(list, ","), list,
+			     others);
+	else
+		r = asprintf(&text, "process %s", list);
+	return r < 0 ? NULL : text;
+}
+
+static char *mappers_of_maps(const struct mount_snapshot *mount, uint64_t inode)
 {
 	const struct snapshot_mapping *first = NULL, *mapping;
 	uint64_t others = 0, last = 0;
 	char *text = NULL, *escaped;
 	int r;
 
-	for (size_t i = 0; holder->kind == HOLDER_FILE && i < mount->maps.count; i++) {
+	for (size_t i = 0; i < mount->maps.count; i++) {
 		mapping = &mount->maps.mappings[i];
-		if (mapping->inode != holder->file->inode || mapping_is_private(mapping) ||
+		if (mapping->inode != inode || mapping_is_private(mapping) ||
 		    mapping->pid == last)
 			continue;
 		last = mapping->pid;
@@ -208,4 +297,13 @@ char *holder_mappers(const struct mount_snapshot *mount, const struct holder *ho
 	escaped = r < 0 ? NULL : escape_for_terminal(text);
 	free(r < 0 ? NULL : text);
 	return escaped;
+}
+
+char *holder_mappers(const struct mount_snapshot *mount, const struct holder *holder)
+{
+	if (holder->kind != HOLDER_FILE)
+		return strdup("");
+	if (!(mount->parts & PART_MAPS) && holder->mapped[0])
+		return mappers_of_list(holder->mapped);
+	return mappers_of_maps(mount, holder->number);
 }

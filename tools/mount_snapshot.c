@@ -38,6 +38,8 @@ static int read_part(int dir_fd, enum mount_part part, struct mount_snapshot *mo
 		return snapshot_read_files(dir_fd, &mount->files, error);
 	case PART_MAPS:
 		return snapshot_read_maps(dir_fd, &mount->maps, error);
+	case PART_RESERVED:
+		return snapshot_read_reserved(dir_fd, &mount->reserved, error);
 	case PART_TENANTS:
 		return snapshot_read_tenants(dir_fd, &mount->tenants, error);
 	default:
@@ -106,6 +108,7 @@ void mount_snapshot_deinit(struct mount_snapshot *mount)
 	snapshot_rows_free(&mount->files);
 	snapshot_rows_free(&mount->maps);
 	snapshot_rows_free(&mount->tenants);
+	snapshot_rows_free(&mount->reserved);
 	snapshot_locks_free(&mount->locks);
 	*mount = (struct mount_snapshot){0};
 }

@@ -18,7 +18,8 @@ enum mount_part {
 	PART_FILES = 1 << 2,
 	PART_MAPS = 1 << 3,
 	PART_TENANTS = 1 << 4,
-	PART_ALL = (1 << 5) - 1,
+	PART_RESERVED = 1 << 5, /* what of files and maps is reserved, quicker */
+	PART_ALL = (1 << 6) - 1,
 };
 
 struct mount_snapshot {
@@ -30,7 +31,7 @@ struct mount_snapshot {
 	struct snapshot_pool *pools;
 	int nr_pools;
 	unsigned int parts; /* what of mount_part was there */
-	struct snapshot_rows faults, files, maps, tenants;
+	struct snapshot_rows faults, files, maps, tenants, reserved;
 	struct snapshot_locks locks;
 };
 
@@ -74,10 +75,14 @@ enum holder_kind {
 
 struct holder {
 	enum holder_kind kind;
-	const struct snapshot_file *file;       /* HOLDER_FILE */
-	const struct snapshot_mapping *mapping; /* HOLDER_PRIVATE: its first range */
-	uint64_t resident, reserved;            /* bytes; reserved: promised, but not touched */
-	uint64_t reserved_seconds;              /* since when, or SNAPSHOT_UNKNOWN */
+	uint64_t number;    /* inode, or number of the mapping */
+	uint64_t pid;       /* HOLDER_PRIVATE: its process, or SNAPSHOT_UNKNOWN */
+	const char *comm;   /* of it; "" where it is not known */
+	const char *path;   /* of the file; "" of HOLDER_MOUNT */
+	bool unlinked;      /* HOLDER_FILE: it has no name any more */
+	const char *mapped; /* ids of processes that have it mapped, with commas; or "" */
+	uint64_t resident, reserved; /* bytes; reserved: promised, but not touched */
+	uint64_t reserved_seconds;   /* since when, or SNAPSHOT_UNKNOWN */
 };
 
 struct holders {
@@ -85,15 +90,17 @@ struct holders {
 	size_t count;
 };
 
+/* Whether the mount's parts tell of its holders; or of what they have reserved. */
+bool holders_are_known(const struct mount_snapshot *mount);
+bool holders_reserved_are_known(const struct mount_snapshot *mount);
 /*
  * All holders, those that hold most first. The mount's own is among them where it has one.
- * Needs PART_FILES and PART_MAPS. 0 or -ENOMEM.
+ * 0 or -ENOMEM.
  */
 int holders_find(const struct mount_snapshot *mount, struct holders *ret_holders);
+/* Those that have reserved what they did not touch, most first. */
+int holders_find_reserved(const struct mount_snapshot *mount, struct holders *ret_holders);
 void holders_free(struct holders *holders);
-int holder_compare_total(const void *a, const void *b);
-int holder_compare_resident(const void *a, const void *b);
-int holder_compare_reserved(const void *a, const void *b);
 /* What it is: a path, or a process and a path. Escaped, to be freed; NULL without memory. */
 char *holder_name(const struct holder *holder);
 /* "qemu (4711)", "qemu (4711) and 3 more", or "" of who has a file mapped. To be freed. */

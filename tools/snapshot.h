@@ -72,6 +72,16 @@ struct snapshot_tenant {
 	const char *path;
 };
 
+/* What of a file, or of a private mapping, is reserved and was not touched. */
+struct snapshot_reserved {
+	const char *kind; /* "file" or "mapping" */
+	uint64_t number;  /* inode, or number of the mapping */
+	uint64_t reserved_kb, instantiated_kb;
+	uint64_t changed_ms; /* since the Epoch */
+	const char *holders; /* as in snapshot_file */
+	const char *path;
+};
+
 struct snapshot_value {
 	const char *name, *value;
 };
@@ -85,6 +95,7 @@ struct snapshot_rows {
 		struct snapshot_file *files;
 		struct snapshot_mapping *mappings;
 		struct snapshot_tenant *tenants;
+		struct snapshot_reserved *reserved;
 		struct snapshot_value *values;
 	};
 };
@@ -93,6 +104,8 @@ int snapshot_read_files(int dir_fd, struct snapshot_rows *ret_rows,
 			struct snapshot_error *error);
 int snapshot_read_maps(int dir_fd, struct snapshot_rows *ret_rows,
 		       struct snapshot_error *error);
+int snapshot_read_reserved(int dir_fd, struct snapshot_rows *ret_rows,
+			   struct snapshot_error *error);
 int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
 			  struct snapshot_error *error);
 /* fault_stat: names with values, which are kept as text. */

@@ -73,6 +73,23 @@ int snapshot_read_maps(int dir_fd, struct snapshot_rows *ret_rows, struct snapsh
 	return snapshot_read_table(dir_fd, &layout, ret_rows, error);
 }
 
+int snapshot_read_reserved(int dir_fd, struct snapshot_rows *ret_rows,
+			   struct snapshot_error *error)
+{
+	static const struct field fields[] = {
+		FIELD(snapshot_reserved, kind, FIELD_TEXT),
+		FIELD(snapshot_reserved, number, FIELD_DECIMAL),
+		FIELD(snapshot_reserved, reserved_kb, FIELD_DECIMAL),
+		FIELD(snapshot_reserved, instantiated_kb, FIELD_DECIMAL),
+		FIELD(snapshot_reserved, changed_ms, FIELD_DECIMAL),
+		FIELD(snapshot_reserved, holders, FIELD_TEXT),
+		FIELD(snapshot_reserved, path, FIELD_TEXT),
+	};
+	static const struct table_layout layout = LAYOUT("reserved", snapshot_reserved, fields);
+
+	return snapshot_read_table(dir_fd, &layout, ret_rows, error);
+}
+
 int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
 			  struct snapshot_error *error)
 {

@@ -78,12 +78,10 @@ static json_object *json_holder(const struct holder *holder)
 		[HOLDER_FILE] = "file", [HOLDER_PRIVATE] = "private", [HOLDER_MOUNT] = "mount"};
 	json_object *object = json_object_new_object(), *path = NULL, *pid = NULL;
 
-	if (holder->kind == HOLDER_FILE)
-		path = output_json_string(holder->file->path);
-	if (holder->kind == HOLDER_PRIVATE) {
-		path = output_json_string(holder->mapping->path);
-		pid = json_object_new_uint64(holder->mapping->pid);
-	}
+	if (holder->kind != HOLDER_MOUNT)
+		path = output_json_string(holder->path);
+	if (holder->pid != SNAPSHOT_UNKNOWN)
+		pid = json_object_new_uint64(holder->pid);
 	json_object_object_add(object, "kind", json_object_new_string(kinds[holder->kind]));
 	json_object_object_add(object, "path", path);
 	json_object_object_add(object, "pid", pid);
@@ -97,12 +95,10 @@ static json_object *json_stranded(const struct mount_snapshot *mount)
 	json_object *array;
 	struct holders holders;
 
-	if (!(mount->parts & PART_FILES) || !(mount->parts & PART_MAPS) ||
-	    holders_find(mount, &holders) < 0)
+	if (!holders_reserved_are_known(mount) || holders_find_reserved(mount, &holders) < 0)
 		return NULL;
 	array = json_object_new_array();
-	qsort(holders.list, holders.count, sizeof(*holders.list), holder_compare_reserved);
-	for (size_t i = 0; i < holders.count && holders.list[i].reserved != 0; i++)
+	for (size_t i = 0; i < holders.count; i++)
 		json_object_array_add(array, json_holder(&holders.list[i]));
 	holders_free(&holders);
 	return array;

@@ -180,8 +180,8 @@ static void print_stranded(const struct scrape *scrape)
 		const struct mount_snapshot *mount = &scrape->mounts[i];
 		uint64_t sums[3] = {0};
 
-		if (!(mount->parts & PART_FILES) || !(mount->parts & PART_MAPS) ||
-		    holders_find(mount, &holders) < 0)
+		if (!holders_reserved_are_known(mount) ||
+		    holders_find_reserved(mount, &holders) < 0)
 			continue;
 		for (size_t j = 0; j < holders.count; j++)
 			sums[holders.list[j].kind] += holders.list[j].reserved;

@@ -136,11 +136,10 @@ static int print_stranded(const struct mount_snapshot *mount)
 	size_t i, rest = 0;
 	int r;
 
-	if (holders_find(mount, &holders) < 0)
+	if (holders_find_reserved(mount, &holders) < 0)
 		return -ENOMEM;
-	qsort(holders.list, holders.count, sizeof(*holders.list), holder_compare_reserved);
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (i = 0; i < holders.count && holders.list[i].reserved != 0; i++) {
+	for (i = 0; i < holders.count; i++) {
 		if (i < STAT_MAX_STRANDED)
 			add_stranded(&table, mount, &holders.list[i]);
 		else
@@ -206,7 +205,7 @@ int stat_print_text(const struct mount_snapshot *mount)
 	}
 	if (r == 0)
 		r = print_tenants(mount);
-	if (r == 0 && (mount->parts & PART_FILES) && (mount->parts & PART_MAPS))
+	if (r == 0 && holders_reserved_are_known(mount))
 		r = print_stranded(mount);
 	if (r == 0)
 		r = print_faults(mount);

@@ -325,13 +325,12 @@ static int add_holders(const struct top_mount *mount, const struct top_settings 
 static int build_holders(const struct top_sample *now, const struct top_settings *settings,
 			 struct top_model *model)
 {
-	unsigned int needed = PART_FILES | PART_MAPS;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < now->nr_mounts; i++) {
 		if (now->mounts[i].error)
 			continue;
-		if ((now->mounts[i].snapshot.parts & needed) != needed) {
+		if (!holders_are_known(&now->mounts[i].snapshot)) {
 			model->holders_known = false;
 			continue;
 		}

@@ -291,20 +291,13 @@ static bool is_below(const char *path, const char *directory)
 	return strncmp(path, directory, length) == 0 && path[length] == '/';
 }
 
-static const char *holder_path(const struct holder *holder)
-{
-	if (holder->kind == HOLDER_FILE)
-		return holder->file->path;
-	return holder->kind == HOLDER_PRIVATE ? holder->mapping->path : "";
-}
-
 static void add_holder(struct why_report *report, const struct mount_snapshot *mount,
 		       const struct holder *holder)
 {
 	char *name = holder_name(holder), *mappers = holder_mappers(mount, holder);
 	const char *state = "";
 
-	if (holder->kind == HOLDER_FILE && holder->file->links == 0)
+	if (holder->unlinked)
 		state = ", without a name";
 	if (!name || !mappers)
 		report->failed = true;
@@ -343,7 +336,7 @@ static void add_holders(struct why_report *report, const struct mount_snapshot *
 	for (i = 0; i < holders->count; i++) {
 		const struct holder *holder = &holders->list[i];
 
-		if (holder->kind == HOLDER_MOUNT || !is_below(holder_path(holder), path))
+		if (holder->kind == HOLDER_MOUNT || !is_below(holder->path, path))
 			continue;
 		nr++;
 		report->resident += holder->resident;
