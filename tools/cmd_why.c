@@ -237,13 +237,12 @@ static int explain_process(struct why_request *request, const struct mountpoint 
 	struct proc_uses uses;
 	char path[32];
 	struct stat st;
-	int i, r, exit_code = EXIT_OK;
+	int i, r;
 
 	for (i = 0; i < count; i++) {
-		if (read_mount(request, list[i].path, &mount) != EXIT_OK) {
-			exit_code = EXIT_FAILED; /* the others may be asked */
+		/* where one cannot be read, which it says, the others may */
+		if (read_mount(request, list[i].path, &mount) != EXIT_OK)
 			continue;
-		}
 		uses = (struct proc_uses){0};
 		r = proc_uses_find("/proc", device_of(list[i].path), 0, (pid_t)pid, &uses);
 		if (r == 0)
@@ -257,8 +256,8 @@ static int explain_process(struct why_request *request, const struct mountpoint 
 		else
 			why_report_deinit(&report);
 	}
-	if (request->printed || exit_code != EXIT_OK)
-		return exit_code;
+	if (request->printed)
+		return EXIT_OK;
 	snprintf(path, sizeof(path), "/proc/%" PRIu64, pid);
 	return cmd_fail(
 		request->verb, EXIT_FAILED,

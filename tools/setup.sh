@@ -89,6 +89,8 @@ build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 libfuse3-dev 
 # shellcheck disable=SC2034
 style_packages=(clang-format codespell mandoc shellcheck)
 # shellcheck disable=SC2034
+mount_packages=(tmux)
+# shellcheck disable=SC2034
 chroot_packages=(debootstrap debian-archive-keyring)
 
 missing_packages()
