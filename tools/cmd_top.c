@@ -298,8 +298,10 @@ static int finish(struct top *top, int r)
 	if (top->end_signal != 0 && top->end_signal != SIGINT) {
 		sigset_t set;
 
-		/* end by it, so that who has sent it sees that */
+		/* end by it, so that who has sent it sees that; curses has a handler of its own
+		 */
 		fflush(stdout);
+		signal(top->end_signal, SIG_DFL);
 		sigemptyset(&set);
 		sigaddset(&set, top->end_signal);
 		raise(top->end_signal);

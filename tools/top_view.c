@@ -123,11 +123,11 @@ static void add_latency(struct table *table, uint64_t nanoseconds)
 
 static void add_pool(struct table *table, const struct top_pool *pool)
 {
-	table_add(table, pool->name);
 	if (pool->error) {
 		table_add(table, "gone");
 		for (int i = 2; i < table->nr_columns; i++)
 			table_add(table, "");
+		table_add(table, pool->name);
 		return;
 	}
 	add_bytes(table, pool->total);
@@ -143,13 +143,13 @@ static void add_pool(struct table *table, const struct top_pool *pool)
 		for (int i = 5; i < table->nr_columns; i++)
 			table_add(table, "");
 	}
+	table_add(table, pool->name);
 }
 
 /* Nodes only where there are several, or room for everything. */
 static int draw_pools(struct drawing *drawing, const struct top_model *model)
 {
 	static const struct table_column columns[] = {
-		{.title = "POOL", .left = true},
 		{.title = "TOTAL"},
 		{.title = "USED"},
 		{.title = "FREE"},
@@ -158,6 +158,7 @@ static int draw_pools(struct drawing *drawing, const struct top_model *model)
 		{.title = "P50"},
 		{.title = "P99"},
 		{.title = "MAX", .optional = true},
+		{.title = "POOL", .left = true},
 	};
 	bool room = drawing->end == 0 || (int)model->nr_pools <= drawing->end / 4;
 	struct table table;
