@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Quota: what the tools say of tenants, for hugefuse quota and hugefuse stat.
+ * Quota: the value of the extended attribute of a directory that has one.
  */
 #pragma once
 
@@ -8,8 +8,6 @@
 #include <stdint.h>
 
 #include <json-c/json.h>
-
-#include "tools/snapshot.h"
 
 /* Bytes. */
 struct quota {
@@ -25,8 +23,3 @@ struct quota {
 int quota_parse(char *text, struct quota *ret_quota);
 /* Add the members to a JSON object. */
 void quota_add_json(json_object *object, const struct quota *quota);
-
-/* Print the table of the tenants of a mount, if there are any. 0 or -ENOMEM. */
-int quota_print_tenants(const struct snapshot_rows *tenants);
-/* An array of them. */
-json_object *quota_json_tenants(const struct snapshot_rows *tenants);
