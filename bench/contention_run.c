@@ -39,6 +39,7 @@ struct worker {
 	pthread_t thread;
 	const struct contention_config *config;
 	struct stage *stage;
+	uint32_t number;
 	pthread_barrier_t *barrier;
 	int64_t *pages;
 	int64_t nr_pages;
@@ -235,6 +236,8 @@ static void *work(void *argument)
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	pthread_barrier_wait(worker->barrier);
 	worker->start_ns = clock_now_ns();
+	if (worker->config->stagger_ns)
+		wait_until(worker->start_ns + worker->number * worker->config->stagger_ns);
 	for (int64_t i = 0; i < worker->nr_pages && worker->error >= 0; i++) {
 		worker->error = fault(worker, worker->pages[i]);
 		if (worker->config->think_ns)
@@ -324,6 +327,7 @@ static int run_once(const struct contention_config *config, struct contention_re
 		workers[i] = (struct worker){
 			.config = config,
 			.stage = &stage,
+			.number = i,
 			.barrier = &barrier,
 			.pages = malloc((size_t)config->nr_pages * sizeof(int64_t)),
 		};
@@ -360,7 +364,7 @@ static int measure_one_thread(const struct contention_config *config,
 	sample.nr_files = 1;
 	sample.every_page = false;
 	sample.same_page = 0;
-	sample.think_ns = 0;
+	sample.think_ns = sample.stagger_ns = 0;
 	if (sample.nr_pages > nr)
 		sample.nr_pages = nr;
 	r = run_once(&sample, &one);

@@ -35,7 +35,8 @@ struct contention_config {
 	/* Another way to divide the work: each thread faults every page, in an order of its own
 	 */
 	bool every_page;
-	uint64_t think_ns; /* from one fault of a thread to its next */
+	uint64_t think_ns;   /* from one fault of a thread to its next */
+	uint64_t stagger_ns; /* a thread begins so much later than the one before */
 };
 
 struct contention_result {
