@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 static _Thread_local bool thread_prepared;
+static _Thread_local bool assumed; /* ids that are not the process's own */
 
 static int prepare_thread(void)
 {
@@ -42,6 +43,9 @@ int caller_assume(uid_t uid, gid_t gid)
 	err = prepare_thread();
 	if (err)
 		return err;
+	assumed = uid != geteuid() || gid != getegid();
+	if (!assumed)
+		return 0;
 	setfsgid(gid);
 	setfsuid(uid);
 	/* They return what was before, whether they worked or not. */
@@ -54,6 +58,9 @@ int caller_assume(uid_t uid, gid_t gid)
 
 void caller_restore(void)
 {
+	if (!assumed)
+		return;
+	assumed = false;
 	setfsuid(geteuid());
 	setfsgid(getegid());
 	assert((uid_t)setfsuid(-1) == geteuid());
