@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 static _Thread_local bool thread_prepared;
+static _Thread_local bool assumed; /* ids that are not the process's own */
 
 static int prepare_thread(void)
 {
@@ -46,6 +47,9 @@ int caller_assume(uid_t uid, gid_t gid)
 	err = prepare_thread();
 	if (err)
 		return err;
+	assumed = uid != geteuid() || gid != getegid();
+	if (!assumed)
+		return 0;
 	setfsgid(gid);
 	setfsuid(uid);
 	/* They return what was before, whether they worked or not. */
@@ -58,6 +62,9 @@ int caller_assume(uid_t uid, gid_t gid)
 
 void caller_restore(void)
 {
+	if (!assumed)
+		return;
+	assumed = false;
 	setfsuid(geteuid());
 	setfsgid(getegid());
 	assert((uid_t)setfsuid(-1) == geteuid());

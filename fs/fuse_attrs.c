@@ -49,7 +49,8 @@ void attrs_getattr(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi
 		reply_result(req, err);
 	else
 		fuse_reply_attr(req, &st,
-				stats_is_node(node_id) ? FUSE_TIMEOUT_NONE : attr_timeout(&st));
+				stats_is_node(node_id) ? FUSE_TIMEOUT_NONE
+						       : attr_timeout(mount, &st));
 }
 
 static int resize(struct mount *mount, struct inode *inode, off_t size)
@@ -170,7 +171,7 @@ void attrs_setattr(fuse_req_t req, fuse_ino_t node_id, struct stat *attr, int to
 	if (err)
 		reply_result(req, err);
 	else
-		fuse_reply_attr(req, &st, attr_timeout(&st));
+		fuse_reply_attr(req, &st, attr_timeout(mount, &st));
 }
 
 /*

@@ -208,7 +208,7 @@ void files_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mode_t
 		reply_result(req, err);
 		return;
 	}
-	fill_entry(&st, &entry);
+	fill_entry(mount, &st, &entry);
 	set_handle(fi, file);
 	inode_add_lookup(inode);
 	if (fuse_device_reply_open(req, &entry, fi, file->passthrough_id)) {

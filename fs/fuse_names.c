@@ -230,19 +230,7 @@ void names_link(fuse_req_t req, fuse_ino_t node_id, fuse_ino_t parent_id, const 
 	}
 }
 
-/*
- * The inode that is about to lose the name @name, with a reference, so that its pages can be
- * freed before the reply. NULL where there is none; what is wrong is said by the removal
- * itself.
- */
-static struct inode *get_victim(struct mount *mount, struct inode *parent, const char *name)
-{
-	struct inode *victim = NULL;
-
-	inode_get_child(mount, parent, name, &victim, NULL);
-	return victim;
-}
-
+/* @victim has lost a name, unless the removal failed: free its pages before the reply. */
 static void put_victim(struct mount *mount, struct inode *victim, bool removed)
 {
 	if (victim && removed) {
@@ -263,7 +251,7 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent_id, const char *name, 
 	err = is_stats_name(mount, parent, name) ? -EPERM : check_name(name);
 	if (!err) {
 		if (!(flags & AT_REMOVEDIR) || mount->tenants.nr > 0)
-			victim = get_victim(mount, parent, name);
+			victim = inode_find_child(mount, parent, name);
 		if (unlinkat(parent->fd, name, flags) < 0)
 			err = -errno;
 		put_victim(mount, victim, !err);
@@ -322,7 +310,7 @@ void names_rename(fuse_req_t req, fuse_ino_t parent_id, const char *name,
 		err = -EXDEV;
 	if (!err) {
 		if (!(flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)))
-			victim = get_victim(mount, new_parent, new_name);
+			victim = inode_find_child(mount, new_parent, new_name);
 		err = rename_as_caller(req, parent, name, new_parent, new_name, flags);
 		put_victim(mount, victim, !err);
 	}

@@ -192,13 +192,17 @@ static void page_change_free(struct page_change *change)
 	region_change_free(&change->inst);
 }
 
-/* Under the fault mutex of the page: enter it and take its page. 0 or -errno. */
+/* Under the fault mutex of the page: enter it and take its page. 0, 1: it is there, -errno. */
 static int enter_page(struct page_space *space, struct page_entry *entry, int node,
 		      struct page_change *change)
 {
 	int r = -ERANGE;
 
 	rwsem_write_lock(space->lock);
+	if (page_inst_node_locked(space, entry->idx) >= 0) {
+		rwsem_write_unlock(space->lock);
+		return 1;
+	}
 	if (entry->idx < space->nr_pages)
 		r = take_locked(space, entry->idx, node, false, &change->resv, &change->inst,
 				&entry->taken, &entry->reserved);
@@ -288,8 +292,10 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node)
 	if (r < 0)
 		goto out_enter;
 	r = enter_page(space, &entry, node, &enter);
-	if (r < 0)
+	if (r != 0) {
+		r = r > 0 ? PAGE_PRESENT : r;
 		goto out_undo;
+	}
 	r = space->file->backing->ops->populate(space->file, idx, entry.node);
 	if (r < 0) {
 		untake_page(space, &entry, &undo);
@@ -304,12 +310,27 @@ out_enter:
 	return r;
 }
 
+/*
+ * Spares the memory and the write lock where the page is there. It does not wait for the lock:
+ * entering the page looks again.
+ */
+static bool is_seen_instantiated(struct page_space *space, int64_t idx)
+{
+	bool instantiated;
+
+	if (!rwsem_read_trylock(space->lock))
+		return false;
+	instantiated = page_inst_node_locked(space, idx) >= 0;
+	rwsem_read_unlock(space->lock);
+	return instantiated;
+}
+
 int page_instantiate(struct page_space *space, int64_t idx, int node)
 {
 	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
 	int r = PAGE_PRESENT;
 
-	if (!page_is_instantiated(space, idx))
+	if (!is_seen_instantiated(space, idx))
 		r = instantiate_page(space, idx, node);
 	mutex_unlock(mutex);
 	return r;
