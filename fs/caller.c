@@ -8,10 +8,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/securebits.h>
 #include <stdbool.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static _Thread_local bool thread_prepared;
@@ -39,6 +41,8 @@ int caller_assume(uid_t uid, gid_t gid)
 	/* setfsuid(-1) only asks. */
 	if (uid == (uid_t)-1 || gid == (gid_t)-1)
 		return -EOVERFLOW;
+	if (geteuid() != 0)
+		return uid == geteuid() ? 0 : -EPERM;
 	err = prepare_thread();
 	if (err)
 		return err;
@@ -54,7 +58,22 @@ int caller_assume(uid_t uid, gid_t gid)
 
 void caller_restore(void)
 {
+	if (geteuid() != 0)
+		return;
 	setfsuid(geteuid());
 	setfsgid(getegid());
 	assert((uid_t)setfsuid(-1) == geteuid());
+}
+
+int caller_give(int dir_fd, const char *name, gid_t gid)
+{
+	struct stat dir;
+
+	if (geteuid() == 0 || gid == getegid())
+		return 0;
+	if (fstat(dir_fd, &dir) < 0)
+		return -errno;
+	if (dir.st_mode & S_ISGID)
+		return 0; /* it has the directory's */
+	return fchownat(dir_fd, name, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }

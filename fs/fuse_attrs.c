@@ -21,6 +21,7 @@
 #include "fs/cached.h"
 #include "fs/file.h"
 #include "fs/fuse_request.h"
+#include "fs/owner.h"
 #include "fs/reconcile.h"
 #include "fs/stats.h"
 
@@ -106,7 +107,6 @@ static int set_attributes(struct mount *mount, struct inode *inode, const struct
 {
 	const int known = FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_ATIME |
 			  FUSE_SET_ATTR_MTIME;
-	char path[INODE_FD_PATH_SIZE];
 	int err;
 
 	if (to_set & FUSE_SET_ATTR_SIZE) {
@@ -123,9 +123,9 @@ static int set_attributes(struct mount *mount, struct inode *inode, const struct
 			return -errno;
 	}
 	if (to_set & FUSE_SET_ATTR_MODE) {
-		inode_fd_path(inode, path);
-		if (chmod(path, attr->st_mode & ALLPERMS) < 0)
-			return -errno;
+		err = owner_chmod(inode->fd, attr->st_mode & ALLPERMS);
+		if (err)
+			return err;
 	}
 	if (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME))
 		return set_times(inode, attr, to_set);
