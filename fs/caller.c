@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/securebits.h>
 #include <stdbool.h>
@@ -44,6 +45,8 @@ int caller_assume(uid_t uid, gid_t gid)
 	/* setfsuid(-1) only asks. */
 	if (uid == (uid_t)-1 || gid == (gid_t)-1)
 		return -EOVERFLOW;
+	if (geteuid() != 0)
+		return uid == geteuid() ? 0 : -EPERM;
 	err = prepare_thread();
 	if (err)
 		return err;
@@ -99,4 +102,17 @@ bool caller_has_capability(pid_t pid, int capability)
 	}
 	fclose(status);
 	return effective >> capability & 1;
+}
+
+int caller_give(int dir_fd, const char *name, gid_t gid)
+{
+	struct stat dir;
+
+	if (geteuid() == 0 || gid == getegid())
+		return 0;
+	if (fstat(dir_fd, &dir) < 0)
+		return -errno;
+	if (dir.st_mode & S_ISGID)
+		return 0; /* it has the directory's */
+	return fchownat(dir_fd, name, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }

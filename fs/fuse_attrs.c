@@ -22,6 +22,7 @@
 #include "fs/file.h"
 #include "fs/fuse_quota.h"
 #include "fs/fuse_request.h"
+#include "fs/owner.h"
 #include "fs/reconcile.h"
 #include "fs/stats.h"
 #include "fs/tenant.h"
@@ -110,7 +111,6 @@ static int set_attributes(struct mount *mount, struct inode *inode, const struct
 {
 	const int known = FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_ATIME |
 			  FUSE_SET_ATTR_MTIME;
-	char path[INODE_FD_PATH_SIZE];
 	int err;
 
 	if (to_set & FUSE_SET_ATTR_SIZE) {
@@ -127,9 +127,9 @@ static int set_attributes(struct mount *mount, struct inode *inode, const struct
 			return -errno;
 	}
 	if (to_set & FUSE_SET_ATTR_MODE) {
-		inode_fd_path(inode, path);
-		if (chmod(path, attr->st_mode & ALLPERMS) < 0)
-			return -errno;
+		err = owner_chmod(inode->fd, attr->st_mode & ALLPERMS);
+		if (err)
+			return err;
 	}
 	if (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME))
 		return set_times(inode, attr, to_set);

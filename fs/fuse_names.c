@@ -135,7 +135,9 @@ int names_make(fuse_req_t req, struct inode *parent, const char *name, mode_t mo
 	caller_restore();
 	if (err)
 		return err;
-	err = inode_get_child(mount, parent, name, ret_inode, ret_stat);
+	err = caller_give(parent->fd, name, caller->gid);
+	if (!err)
+		err = inode_get_child(mount, parent, name, ret_inode, ret_stat);
 	if (err)
 		unlinkat(parent->fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0);
 	return err;
@@ -198,6 +200,19 @@ void names_readlink(fuse_req_t req, fuse_ino_t node_id)
 	}
 }
 
+/* Without CAP_DAC_READ_SEARCH a descriptor can be linked by its path only. */
+static int link_inode(const struct inode *inode, int dir_fd, const char *name)
+{
+	char path[INODE_FD_PATH_SIZE];
+
+	if (linkat(inode->fd, "", dir_fd, name, AT_EMPTY_PATH) == 0)
+		return 0;
+	if (errno != ENOENT || geteuid() == 0)
+		return -errno;
+	inode_fd_path(inode, path);
+	return linkat(AT_FDCWD, path, dir_fd, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 void names_link(fuse_req_t req, fuse_ino_t node_id, fuse_ino_t parent_id, const char *name)
 {
 	struct mount *mount = request_mount(req);
@@ -214,8 +229,8 @@ void names_link(fuse_req_t req, fuse_ino_t node_id, fuse_ino_t parent_id, const 
 	err = is_stats_name(mount, parent, name) ? -EEXIST : check_name(name);
 	if (!err && !tenant_is_same(mount, inode, parent))
 		err = -EXDEV;
-	if (!err && linkat(inode->fd, "", parent->fd, name, AT_EMPTY_PATH) < 0)
-		err = -errno;
+	if (!err)
+		err = link_inode(inode, parent->fd, name);
 	if (err) {
 		reply_result(req, err);
 		return;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include "fs/owner.h"
 #include "fs/stats.h"
 
 static const char stats_name[] = ".hugefuse";
@@ -113,7 +114,7 @@ void drop_privileges_of(struct inode *inode, const struct fuse_ctx *writer)
 	st.st_mode &= ~S_ISUID;
 	if (st.st_mode & S_IXGRP)
 		st.st_mode &= ~S_ISGID;
-	chmod(path, st.st_mode & ALLPERMS);
+	owner_chmod(inode->fd, st.st_mode & ALLPERMS);
 }
 
 void touch_modified(struct inode *inode)

@@ -491,8 +491,10 @@ bool mapping_memory_is_gone(struct mapping *mapping)
 	if (segments && segments->nr > 0)
 		start = segments->segment[0].start;
 	rcu_read_unlock();
-	if (start == 0 || mapping->nr_uffds == 0)
+	if (start == 0)
 		return mapping->dead;
+	if (mapping->nr_uffds == 0)
+		return mapping->dead || client_memory_is_gone(mapping->client);
 	/* Nothing is write-protected, so this changes nothing, but looks whether there is
 	 * memory. */
 	wp.range.start = start;

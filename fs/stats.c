@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fs/stats_text.h"
 
@@ -187,6 +188,8 @@ static void fill_stat(const struct mount *mount, struct stats_node node, struct 
 		.st_ino = encode_node(node),
 		.st_mode = type->mode,
 		.st_nlink = S_ISDIR(type->mode) ? 2 : 1,
+		.st_uid = geteuid(),
+		.st_gid = getegid(),
 		.st_blksize = 4096,
 	};
 	clock_gettime(CLOCK_REALTIME, &ret_stat->st_mtim);
