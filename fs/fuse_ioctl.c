@@ -127,6 +127,8 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 	file = request_file(req, node_id, fi);
 	if (!file)
 		return;
+	if (cmd == HUGEFUSE_IOC_RESERVE)
+		inode_note_user(file->inode, caller->pid, caller->uid);
 	if (_IOC_DIR(cmd) & _IOC_WRITE)
 		memcpy(&data, in_buf, in_size);
 	if (cmd == HUGEFUSE_IOC_MAP)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fs/client.h"
+#include "fs/clock.h"
 #include "fs/mount.h"
 #include "fs/private_backing.h"
 
@@ -81,6 +82,7 @@ static int mapping_make(struct mount *mount, struct inode *inode, uint32_t flags
 	memset(mapping, 0, sizeof(*mapping));
 	mapping->flags = flags;
 	mapping->access_mode = access_mode;
+	mapping->made_ns = clock_tick_ns();
 	r = mapping_init(mapping, mount, inode, from, to);
 	if (r < 0) {
 		free(mapping);

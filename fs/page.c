@@ -96,6 +96,8 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	space->nr_pages = nr_pages;
 	space->nr_populating = 0;
 	space->entries = NULL;
+	space->created_ns = clock_tick_ns();
+	page_note_change(space);
 	rwsem_init(&space->own_lock, LOCK_RANK_REGION_MAP);
 	space->lock = core->region_lock_global ? &core->region_lock : &space->own_lock;
 	region_map_init(&space->resv, space->lock);
@@ -193,6 +195,7 @@ static int enter_page(struct page_space *space, struct page_entry *entry, int no
 		entry->next = space->entries;
 		space->entries = entry;
 		space->nr_populating++;
+		page_note_change(space);
 	}
 	rwsem_write_unlock(space->lock);
 	return r < 0 ? r : 0;
@@ -260,7 +263,7 @@ static enum page_outcome page_outcome(enum pool_source source)
 }
 
 /* Under the fault mutex of @idx: take a page, populate it, or put everything back. */
-static int instantiate_page(struct page_space *space, int64_t idx, int node)
+static int instantiate_page(struct page_space *space, int64_t idx, int node, int *ret_node)
 {
 	struct page_change enter, undo; /* undoing must not need memory */
 	struct page_entry entry = {.idx = idx};
@@ -281,6 +284,7 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node)
 		goto out_undo;
 	}
 	finish_page(space, &entry, r, &undo);
+	*ret_node = r;
 	r = page_outcome(entry.source);
 out_undo:
 	page_change_free(&undo);
@@ -289,15 +293,24 @@ out_enter:
 	return r;
 }
 
-int page_instantiate(struct page_space *space, int64_t idx, int node)
+int page_instantiate_on(struct page_space *space, int64_t idx, int node, int *ret_node)
 {
 	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
-	int r = PAGE_PRESENT;
+	int r = PAGE_PRESENT, there = page_node(space, idx);
 
-	if (!page_is_instantiated(space, idx))
-		r = instantiate_page(space, idx, node);
+	if (there < 0)
+		r = instantiate_page(space, idx, node, ret_node);
+	else
+		*ret_node = there;
 	mutex_unlock(mutex);
 	return r;
+}
+
+int page_instantiate(struct page_space *space, int64_t idx, int node)
+{
+	int on;
+
+	return page_instantiate_on(space, idx, node, &on);
 }
 
 /* Free page @idx, if it is there. Returns the number of pages freed or -errno. */

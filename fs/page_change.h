@@ -2,6 +2,9 @@
 /* What page.c and page_reserve.c share: changes of maps, and pages that are being populated. */
 #pragma once
 
+#include <stdatomic.h>
+
+#include "fs/clock.h"
 #include "fs/page.h"
 
 /* Changes for a number of ranges that is known under the lock only: NULL without memory. */
@@ -9,6 +12,12 @@ struct region_change *page_changes_new(size_t nr);
 /* NULL-safe. */
 void page_changes_free(struct region_change *changes, size_t nr);
 void page_change_set(struct region_change *change, int64_t from, int64_t to);
+
+/* Pages were reserved, or have come. */
+static inline void page_note_change(struct page_space *space)
+{
+	atomic_store_explicit(&space->changed_ns, clock_tick_ns(), memory_order_relaxed);
+}
 
 /* A page that is entered and being populated. */
 struct page_entry {

@@ -25,6 +25,8 @@ int page_run_present(struct page_space *space, int64_t from, int64_t to)
 	rwsem_write_lock(space->lock);
 	nr = region_map_commit_locked(&space->inst[RUN_NODE], &change);
 	pool_take_reserved(&space->core->pool, RUN_NODE, nr);
+	if (nr > 0)
+		page_note_change(space);
 	rwsem_write_unlock(space->lock);
 	region_change_free(&change);
 	return 0;

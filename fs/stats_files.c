@@ -20,7 +20,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fs/client.h"
+#include "fs/clock.h"
 #include "fs/rcu.h"
+#include "fs/stats_holders.h"
 #include "fs/stats_text.h"
 
 struct path_node {
@@ -32,6 +35,8 @@ struct walk {
 	struct mount *mount;
 	FILE *out;
 	struct path_node *todo;
+	struct holders holders;
+	uint64_t now_ns;
 	void *linked; /* tsearch() tree of the numbers of printed files with several links */
 };
 
@@ -54,10 +59,30 @@ static const char *way_of(const struct inode *inode, uint32_t nr_mappings)
 	return inode && inode->passthrough_id ? "passthrough" : "none";
 }
 
-/* @inode is the table's, or NULL where it has none. Inside an RCU read side. */
-static void print_file(struct mount *mount, FILE *out, const struct stat *st,
-		       struct inode *inode, const char *path)
+/* Behind the path: since when, and by whom. */
+static void print_use(const struct walk *walk, uint64_t ino, const struct inode *inode,
+		      const struct page_space *pages, int64_t resv)
 {
+	pid_t user = inode ? inode->user_pid : 0, process = user ? client_process_of(user) : 0;
+	uint64_t age = pages ? walk->now_ns - pages->created_ns : 0;
+	uint64_t untouched = pages && resv > 0 ? walk->now_ns - pages->changed_ns : 0;
+
+	if ((int64_t)untouched < 0) /* changed since we began */
+		untouched = 0;
+	fprintf(walk->out, " %" PRIu64 " %" PRIu64 " ", age / 1000000, untouched / 1000000);
+	holders_print(&walk->holders, ino, walk->out);
+	if (user)
+		fprintf(walk->out, " %d %u\n", process > 0 ? process : user, inode->user_uid);
+	else
+		fputs(" - -\n", walk->out);
+}
+
+/* @inode is the table's, or NULL where it has none. Inside an RCU read side. */
+static void print_file(const struct walk *walk, const struct stat *st, struct inode *inode,
+		       const char *path)
+{
+	struct mount *mount = walk->mount;
+	FILE *out = walk->out;
 	struct page_space *pages = inode ? atomic_load(&inode->pages) : NULL;
 	uint32_t nr_mappings = inode ? atomic_load(&inode->nr_mappings) : 0;
 	int64_t page_kb = (int64_t)(mount->backing->page_size / 1024);
@@ -70,7 +95,7 @@ static void print_file(struct mount *mount, FILE *out, const struct stat *st,
 		counts.instantiated * page_kb, nr_mappings, way_of(inode, nr_mappings),
 		(uintmax_t)st->st_nlink, st->st_uid);
 	stats_text_escape(out, path);
-	fputc('\n', out);
+	print_use(walk, st->st_ino, inode, pages, counts.resv);
 }
 
 static int compare_inos(const void *a, const void *b)
@@ -120,7 +145,7 @@ static void visit_file(struct walk *walk, const char *dir, const char *name,
 		return;
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	rcu_reader_lock();
-	print_file(walk->mount, walk->out, st, inode_lookup(walk->mount, st->st_ino), path);
+	print_file(walk, st, inode_lookup(walk->mount, st->st_ino), path);
 	rcu_reader_unlock();
 }
 
@@ -166,7 +191,7 @@ static int visit_dir(struct walk *walk, const char *path)
 	return err;
 }
 
-static int visit_unlinked(struct mount *mount, struct inode *inode, void *out)
+static int visit_unlinked(struct mount *mount, struct inode *inode, void *data)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -174,17 +199,37 @@ static int visit_unlinked(struct mount *mount, struct inode *inode, void *out)
 	if (fstat(inode->fd, &st) < 0 || st.st_nlink ||
 	    inode_path(mount, inode, path, sizeof(path)))
 		return 0;
-	print_file(mount, out, &st, inode, path);
+	print_file(data, &st, inode, path);
+	return 0;
+}
+
+static int visit_orphan(struct page_space *pages, void *data)
+{
+	const struct walk *walk = data;
+	struct page_space_counts counts;
+	int64_t page_kb = (int64_t)(walk->mount->backing->page_size / 1024);
+
+	page_space_read(pages, &counts);
+	fprintf(walk->out, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " 0 passthrough 0 0 ",
+		pages->object, pages->nr_pages * page_kb * 1024, counts.resv * page_kb,
+		counts.instantiated * page_kb);
+	stats_text_escape(walk->out, STATS_ORPHAN_PATH);
+	print_use(walk, pages->object, NULL, pages, counts.resv);
 	return 0;
 }
 
 int stats_text_files(struct mount *mount, FILE *out)
 {
-	struct walk walk = {.mount = mount, .out = out};
+	struct walk walk = {.mount = mount, .out = out, .now_ns = clock_now_ns()};
 	struct path_node *node;
 	int err;
 
-	fprintf(out, "inode size reserved_kb instantiated_kb mappings way links uid path\n");
+	err = holders_init(mount, &walk.holders);
+	if (err)
+		return err;
+	fputs("inode size reserved_kb instantiated_kb mappings way links uid path "
+	      "age_ms untouched_ms holders user_pid user_uid\n",
+	      out);
 	err = visit_dir(&walk, "");
 	while ((node = walk.todo)) {
 		walk.todo = node->next;
@@ -194,6 +239,9 @@ int stats_text_files(struct mount *mount, FILE *out)
 	}
 	tdestroy(walk.linked, free);
 	if (!err)
-		err = inode_for_each(mount, visit_unlinked, out);
+		err = inode_for_each(mount, visit_unlinked, &walk);
+	if (!err && mount->has_orphans)
+		err = orphans_for_each(&mount->orphans, visit_orphan, &walk);
+	holders_deinit(&walk.holders);
 	return err;
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fs/client.h"
 #include "fs/control.h"
@@ -50,8 +51,14 @@ static int write_inode(struct mount *mount, struct inode *inode, void *data)
 	char path[PATH_MAX];
 
 	if (inode_path(mount, inode, path, sizeof(path)) < 0)
-		path[0] = '\0';
+		strcpy(path, "?");
 	return print_ranges(data, inode->pages, "file", inode->ino, 0, path);
+}
+
+/* Without a name, and mapped by processes only: what the number was is all there is to say. */
+static int write_orphan(struct page_space *pages, void *data)
+{
+	return print_ranges(data, pages, "file", pages->object, 0, STATS_ORPHAN_PATH);
 }
 
 static int write_private(struct mapping *mapping, void *data)
@@ -62,7 +69,7 @@ static int write_private(struct mapping *mapping, void *data)
 	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE) || !mapping->client)
 		return 0;
 	if (inode_path(writer->mount, mapping->inode, path, sizeof(path)) < 0)
-		path[0] = '\0';
+		strcpy(path, "?");
 	return print_ranges(writer, mapping->space, "mapping", mapping->id,
 			    mapping->client->pid, path);
 }
@@ -74,5 +81,7 @@ int stats_text_regions(struct mount *mount, FILE *out)
 
 	fputs("kind number pid from_kb to_kb state node path\n", out);
 	r = inode_for_each(mount, write_inode, &writer);
+	if (r == 0 && mount->has_orphans)
+		r = orphans_for_each(&mount->orphans, write_orphan, &writer);
 	return r ? r : control_for_each_mapping(mount->control, write_private, &writer);
 }

@@ -11,8 +11,14 @@
 /* The columns of /proc/lock_stat, version 0.4 (kernel/locking/lockdep_proc.c), for all ranks.
  */
 int stats_text_lock_stat(struct mount *mount, FILE *out);
+/* What stands for the path of a file that only mappings hold: its name is not known any more.
+ */
+#define STATS_ORPHAN_PATH "? (deleted)"
+
 /* Print a string with the octal escapes of /proc/mounts. */
 void stats_text_escape(FILE *out, const char *string);
+/* The pool's counters and those of its nodes, of one instant. */
+int stats_text_pool(struct mount *mount, FILE *out);
 /* One line: the options in force. */
 int stats_text_options(struct mount *mount, FILE *out);
 /*
