@@ -465,7 +465,6 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	pid = client_process_of(tid);
 	if (pid < 0)
 		return pid;
-	inode_note_user(inode, pid, uid);
 	from = mount_bytes_to_pages(mount, map->offset);
 	to = from + mount_bytes_to_pages(mount, map->length);
 	r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
@@ -484,6 +483,7 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 		mapping_abort(mapping);
 		return r;
 	}
+	inode_note_user(inode, pid, uid);
 	map->page_size = mount->backing->page_size;
 	map->shards = nr_shards(control, to - from);
 	strcpy(map->socket, control->socket_path);

@@ -172,7 +172,29 @@ static void run_drain(struct fault_thread *thread, struct fault_work *work)
 	free(work);
 }
 
-int fault_service_drain(struct fault_service *service, uint64_t timeout_ns)
+/*
+ * Whether all that clients had sent is done, without asking the threads, which would disturb
+ * them. What was sent is to be read while the thread's epoll is readable; what was read is
+ * begun when the thread sleeps, which it did since; and what was begun, by whatever thread, is
+ * over if as many have ended as begun. Both numbers only grow: if the older one of what ended
+ * is the younger one of what began, that was so in between.
+ */
+static bool is_idle(struct fault_service *service)
+{
+	uint64_t nr_ended = 0, nr_started = 0;
+
+	for (uint32_t i = 0; i < service->nr_threads; i++) {
+		if (!fault_thread_is_idle(&service->threads[i]))
+			return false;
+	}
+	for (uint32_t i = 0; i < service->nr_threads; i++)
+		nr_ended += service->threads[i].stat.nr_ended;
+	for (uint32_t i = 0; i < service->nr_threads; i++)
+		nr_started += service->threads[i].stat.nr_started;
+	return nr_ended == nr_started;
+}
+
+static int drain_threads(struct fault_service *service, uint64_t timeout_ns)
 {
 	struct drain *drain = calloc(1, sizeof(*drain));
 	uint64_t until = clock_now_ns() + timeout_ns, now;
@@ -206,6 +228,11 @@ int fault_service_drain(struct fault_service *service, uint64_t timeout_ns)
 	}
 	drain_put(drain);
 	return r;
+}
+
+int fault_service_drain(struct fault_service *service, uint64_t timeout_ns)
+{
+	return is_idle(service) ? 0 : drain_threads(service, timeout_ns);
 }
 
 static struct fault_stat *stat_of(void *data, uint32_t number)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,6 +204,13 @@ void fault_thread_poll(struct fault_thread *thread)
 {
 	for (int i = 0; i < 64 && poll_once(thread, &no_time) > 0; i++)
 		;
+}
+
+bool fault_thread_is_idle(struct fault_thread *thread)
+{
+	struct pollfd poll_fd = {.fd = thread->epoll_fd, .events = POLLIN};
+
+	return poll(&poll_fd, 1, 0) == 0 && thread->sleeping;
 }
 
 /* Sleep until something comes. */

@@ -44,6 +44,9 @@ struct fault_thread {
 	struct fault_stat stat;
 };
 
+/* Whether it has read all that was sent, and begun with it, and sleeps. Any thread asks. */
+bool fault_thread_is_idle(struct fault_thread *thread);
+
 int fault_thread_start(struct fault_thread *thread, struct fault_service *service, int number,
 		       int nr_nodes);
 /* Stop it and run what is left of its work. NULL-safe where it was not started. */

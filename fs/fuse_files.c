@@ -354,13 +354,14 @@ void files_write(fuse_req_t req, fuse_ino_t node_id, const char *buf, size_t siz
 		return;
 	}
 	drop_privileges_of(file->inode, fuse_req_ctx(req));
-	inode_note_user(file->inode, fuse_req_ctx(req)->pid, fuse_req_ctx(req)->uid);
 	/* O_APPEND may have been set or cleared since open: the request has what holds now. */
 	len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
 	if (reconcile_or_wait(mount, len))
 		len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
-	if (len > 0)
+	if (len > 0) {
 		touch_modified(file->inode);
+		inode_note_user(file->inode, fuse_req_ctx(req)->pid, fuse_req_ctx(req)->uid);
+	}
 	reply_written(req, len);
 }
 
@@ -382,13 +383,14 @@ void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset,
 	if (!err) {
 		/* What the kernel has put there without a word is to be punched, too. */
 		reconcile_inode(mount, file->inode);
-		inode_note_user(file->inode, fuse_req_ctx(req)->pid, fuse_req_ctx(req)->uid);
 		err = file_fallocate(mount, file->inode, mode, offset, length);
 	}
 	if (reconcile_or_wait(mount, err))
 		err = file_fallocate(mount, file->inode, mode, offset, length);
-	if (!err)
+	if (!err) {
 		touch_modified(file->inode);
+		inode_note_user(file->inode, fuse_req_ctx(req)->pid, fuse_req_ctx(req)->uid);
+	}
 	reply_result(req, err);
 }
 

@@ -48,6 +48,7 @@ struct inode {
 	_Atomic uint32_t nr_mappings; /* direct mappings, by all clients */
 	_Atomic uint32_t nr_relying;  /* shared ones of those, with a reservation */
 	_Atomic bool reserved;        /* pages were reserved without a mapping */
+	_Atomic bool was_mapped;      /* directly: the kernel may give and take pages since */
 	_Atomic int64_t reconcile_at; /* the hole to look at next */
 	_Atomic pid_t user_pid;       /* who last mapped, sized or wrote it; 0: not known */
 	_Atomic uid_t user_uid;

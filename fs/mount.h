@@ -46,7 +46,8 @@ struct mount {
 	int passthrough_fd;
 	struct orphans orphans; /* of backing=thp */
 	bool has_orphans;
-	struct control *control;             /* set at init, by the daemon */
+	_Atomic int64_t uncounted; /* blocks of names/ that are no counted page, at last look */
+	struct control *control;   /* set at init, by the daemon */
 	struct fault_service *fault_service; /* set at init, by the daemon */
 };
 

@@ -96,7 +96,7 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	space->nr_pages = nr_pages;
 	space->nr_populating = 0;
 	space->entries = NULL;
-	space->created_ns = clock_tick_ns();
+	space->made_ms = clock_time_ms();
 	page_note_change(space);
 	rwsem_init(&space->own_lock, LOCK_RANK_REGION_MAP);
 	space->lock = core->region_lock_global ? &core->region_lock : &space->own_lock;

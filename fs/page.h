@@ -56,8 +56,8 @@ struct page_space {
 	int64_t nr_populating;               /* lock */
 	struct page_entry *entries;          /* lock; those being populated */
 	struct region_change *final_changes; /* set at init, so that the end needs no memory */
-	uint64_t created_ns;                 /* set at init; clock_tick_ns() */
-	_Atomic uint64_t changed_ns; /* the same, when a page was last reserved or came */
+	uint64_t made_ms;                    /* set at init; clock_time_ms() */
+	_Atomic uint64_t changed_ms; /* the same, when a page was last reserved or came */
 };
 
 /* What became of an instantiation. */

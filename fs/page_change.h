@@ -16,7 +16,7 @@ void page_change_set(struct region_change *change, int64_t from, int64_t to);
 /* Pages were reserved, or have come. */
 static inline void page_note_change(struct page_space *space)
 {
-	atomic_store_explicit(&space->changed_ns, clock_tick_ns(), memory_order_relaxed);
+	atomic_store_explicit(&space->changed_ms, clock_time_ms(), memory_order_relaxed);
 }
 
 /* A page that is entered and being populated. */

@@ -41,6 +41,7 @@ enum stats_kind {
 	KIND_REGIONS,
 	KIND_OPTIONS,
 	KIND_POOL_TABLE,
+	KIND_RESERVED,
 	KIND_KERNEL,
 	KIND_KERNEL_MEMINFO,
 	KIND_KERNEL_NR,
@@ -61,6 +62,25 @@ struct stats_node {
 	int node; /* memory node, or 0 */
 };
 
+/* What is to be waited and looked for before a text is made. */
+enum stats_settle {
+	SETTLE_COUNTERS, /* stats_settle() */
+	SETTLE_EACH,
+	SETTLE_MAPPINGS,
+	SETTLE_FAULTS,
+	SETTLE_NOTHING,
+};
+
+static void settle_nothing(struct mount *mount)
+{
+}
+
+static void (*const settle[])(struct mount *mount) = {
+	[SETTLE_COUNTERS] = stats_settle,          [SETTLE_EACH] = stats_settle_each,
+	[SETTLE_MAPPINGS] = stats_settle_mappings, [SETTLE_FAULTS] = stats_settle_faults,
+	[SETTLE_NOTHING] = settle_nothing,
+};
+
 struct stats_entry_type {
 	enum stats_kind parent;
 	const char *name; /* NULL: made by entry_name() */
@@ -70,6 +90,7 @@ struct stats_entry_type {
 	int (*clear)(struct mount *mount); /* what writing 0 does */
 	/* what writing a number does */
 	int64_t (*set)(struct mount *mount, int64_t value);
+	enum stats_settle settle;
 };
 
 static int clear_lock_stat(struct mount *mount)
@@ -85,7 +106,8 @@ static const struct stats_entry_type entry_types[NR_KINDS] = {
 	[KIND_POOL_FREE] = {KIND_POOL, "free_hugepages", S_IFREG | 0444},
 	[KIND_POOL_RESV] = {KIND_POOL, "resv_hugepages", S_IFREG | 0444},
 	[KIND_POOL_SURPLUS] = {KIND_POOL, "surplus_hugepages", S_IFREG | 0444},
-	[KIND_POOL_OVERCOMMIT] = {KIND_POOL, "nr_overcommit_hugepages", S_IFREG | 0444},
+	[KIND_POOL_OVERCOMMIT] = {KIND_POOL, "nr_overcommit_hugepages", S_IFREG | 0444,
+				  .settle = SETTLE_NOTHING},
 	[KIND_NODES] = {KIND_ROOT, "node", S_IFDIR | 0555},
 	[KIND_NODE] = {KIND_NODES, NULL, S_IFDIR | 0555},
 	[KIND_NODE_POOL] = {KIND_NODE, NULL, S_IFDIR | 0555},
@@ -93,14 +115,19 @@ static const struct stats_entry_type entry_types[NR_KINDS] = {
 	[KIND_NODE_FREE] = {KIND_NODE_POOL, "free_hugepages", S_IFREG | 0444},
 	[KIND_NODE_SURPLUS] = {KIND_NODE_POOL, "surplus_hugepages", S_IFREG | 0444},
 	[KIND_LOCK_STAT] = {KIND_ROOT, "lock_stat", S_IFREG | 0644, stats_text_lock_stat,
-			    clear_lock_stat},
+			    clear_lock_stat, .settle = SETTLE_NOTHING},
 	[KIND_FAULT_STAT] = {KIND_ROOT, "fault_stat", S_IFREG | 0644, stats_text_fault_stat,
-			     stats_clear_fault_stat},
-	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0400, stats_text_files},
-	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0400, stats_text_maps},
-	[KIND_REGIONS] = {KIND_ROOT, "regions", S_IFREG | 0400, stats_text_regions},
-	[KIND_OPTIONS] = {KIND_ROOT, "options", S_IFREG | 0444, stats_text_options},
+			     stats_clear_fault_stat, .settle = SETTLE_FAULTS},
+	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0400, stats_text_files,
+			.settle = SETTLE_MAPPINGS},
+	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0400, stats_text_maps,
+		       .settle = SETTLE_EACH},
+	[KIND_REGIONS] = {KIND_ROOT, "regions", S_IFREG | 0400, stats_text_regions,
+			  .settle = SETTLE_EACH},
+	[KIND_OPTIONS] = {KIND_ROOT, "options", S_IFREG | 0444, stats_text_options,
+			  .settle = SETTLE_NOTHING},
 	[KIND_POOL_TABLE] = {KIND_ROOT, "pool", S_IFREG | 0444, stats_text_pool},
+	[KIND_RESERVED] = {KIND_ROOT, "reserved", S_IFREG | 0400, stats_text_reserved},
 	[KIND_KERNEL] = {KIND_ROOT, "kernel", S_IFDIR | 0555},
 	[KIND_KERNEL_MEMINFO] = {KIND_KERNEL, "meminfo", S_IFREG | 0444, stats_text_meminfo},
 	[KIND_KERNEL_NR] = {KIND_KERNEL, "nr_hugepages", S_IFREG | 0644, stats_text_persistent,
@@ -294,7 +321,7 @@ static int write_text(struct mount *mount, struct stats_node node, FILE *out)
 {
 	struct pool_counts counts;
 
-	stats_settle(mount);
+	settle[entry_types[node.kind].settle](mount);
 	if (entry_types[node.kind].text)
 		return entry_types[node.kind].text(mount, out);
 	pool_read(&mount->core.pool, &counts);

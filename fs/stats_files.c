@@ -20,9 +20,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fs/client.h"
-#include "fs/clock.h"
 #include "fs/rcu.h"
+#include "fs/reconcile.h"
 #include "fs/stats_holders.h"
 #include "fs/stats_text.h"
 
@@ -36,7 +35,8 @@ struct walk {
 	FILE *out;
 	struct path_node *todo;
 	struct holders holders;
-	uint64_t now_ns;
+	uint64_t *printed; /* numbers of those that have pages */
+	size_t nr_printed, max_printed;
 	void *linked; /* tsearch() tree of the numbers of printed files with several links */
 };
 
@@ -61,20 +61,33 @@ static const char *way_of(const struct inode *inode, uint32_t nr_mappings)
 
 /* Behind the path: since when, and by whom. */
 static void print_use(const struct walk *walk, uint64_t ino, const struct inode *inode,
-		      const struct page_space *pages, int64_t resv)
+		      const struct page_space *pages)
 {
-	pid_t user = inode ? inode->user_pid : 0, process = user ? client_process_of(user) : 0;
-	uint64_t age = pages ? walk->now_ns - pages->created_ns : 0;
-	uint64_t untouched = pages && resv > 0 ? walk->now_ns - pages->changed_ns : 0;
+	pid_t user = inode ? inode->user_pid : 0;
 
-	if ((int64_t)untouched < 0) /* changed since we began */
-		untouched = 0;
-	fprintf(walk->out, " %" PRIu64 " %" PRIu64 " ", age / 1000000, untouched / 1000000);
+	fprintf(walk->out, " %" PRIu64 " %" PRIu64 " ", pages ? pages->made_ms : 0,
+		pages ? (uint64_t)pages->changed_ms : 0);
 	holders_print(&walk->holders, ino, walk->out);
 	if (user)
-		fprintf(walk->out, " %d %u\n", process > 0 ? process : user, inode->user_uid);
+		fprintf(walk->out, " %d %u\n", user, inode->user_uid);
 	else
 		fputs(" - -\n", walk->out);
+}
+
+/* Remember that the file was printed; without memory it may be printed again. */
+static void note_printed(struct walk *walk, uint64_t ino)
+{
+	size_t size = walk->max_printed ? 2 * walk->max_printed : 1024;
+	uint64_t *bigger;
+
+	if (walk->nr_printed == walk->max_printed) {
+		bigger = reallocarray(walk->printed, size, sizeof(*bigger));
+		if (!bigger)
+			return;
+		walk->printed = bigger;
+		walk->max_printed = size;
+	}
+	walk->printed[walk->nr_printed++] = ino;
 }
 
 /* @inode is the table's, or NULL where it has none. Inside an RCU read side. */
@@ -88,14 +101,16 @@ static void print_file(const struct walk *walk, const struct stat *st, struct in
 	int64_t page_kb = (int64_t)(mount->backing->page_size / 1024);
 	struct page_space_counts counts = {};
 
-	if (pages)
+	if (pages) {
+		reconcile_look(mount, inode, st);
 		page_space_read(pages, &counts);
+	}
 	fprintf(out, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRIu32 " %s %ju %u ",
 		(uint64_t)st->st_ino, (int64_t)st->st_size, counts.resv * page_kb,
 		counts.instantiated * page_kb, nr_mappings, way_of(inode, nr_mappings),
 		(uintmax_t)st->st_nlink, st->st_uid);
 	stats_text_escape(out, path);
-	print_use(walk, st->st_ino, inode, pages, counts.resv);
+	print_use(walk, st->st_ino, inode, pages);
 }
 
 static int compare_inos(const void *a, const void *b)
@@ -140,12 +155,16 @@ static void visit_file(struct walk *walk, const char *dir, const char *name,
 		       const struct stat *st)
 {
 	char path[PATH_MAX + NAME_MAX + 2];
+	struct inode *inode;
 
 	if (st->st_nlink > 1 && !note_linked(walk, st->st_ino))
 		return;
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	rcu_reader_lock();
-	print_file(walk, st, inode_lookup(walk->mount, st->st_ino), path);
+	inode = inode_lookup(walk->mount, st->st_ino);
+	if (inode && atomic_load(&inode->pages))
+		note_printed(walk, st->st_ino);
+	print_file(walk, st, inode, path);
 	rcu_reader_unlock();
 }
 
@@ -193,13 +212,17 @@ static int visit_dir(struct walk *walk, const char *path)
 
 static int visit_unlinked(struct mount *mount, struct inode *inode, void *data)
 {
+	const struct walk *walk = data;
 	char path[PATH_MAX];
 	struct stat st;
 
+	if (bsearch(&inode->ino, walk->printed, walk->nr_printed, sizeof(inode->ino),
+		    compare_inos))
+		return 0;
 	if (fstat(inode->fd, &st) < 0 || st.st_nlink ||
 	    inode_path(mount, inode, path, sizeof(path)))
 		return 0;
-	print_file(data, &st, inode, path);
+	print_file(walk, &st, inode, path);
 	return 0;
 }
 
@@ -214,13 +237,13 @@ static int visit_orphan(struct page_space *pages, void *data)
 		pages->object, pages->nr_pages * page_kb * 1024, counts.resv * page_kb,
 		counts.instantiated * page_kb);
 	stats_text_escape(walk->out, STATS_ORPHAN_PATH);
-	print_use(walk, pages->object, NULL, pages, counts.resv);
+	print_use(walk, pages->object, NULL, pages);
 	return 0;
 }
 
 int stats_text_files(struct mount *mount, FILE *out)
 {
-	struct walk walk = {.mount = mount, .out = out, .now_ns = clock_now_ns()};
+	struct walk walk = {.mount = mount, .out = out};
 	struct path_node *node;
 	int err;
 
@@ -228,7 +251,7 @@ int stats_text_files(struct mount *mount, FILE *out)
 	if (err)
 		return err;
 	fputs("inode size reserved_kb instantiated_kb mappings way links uid path "
-	      "age_ms untouched_ms holders user_pid user_uid\n",
+	      "made_ms changed_ms holders user_pid user_uid\n",
 	      out);
 	err = visit_dir(&walk, "");
 	while ((node = walk.todo)) {
@@ -238,8 +261,11 @@ int stats_text_files(struct mount *mount, FILE *out)
 		free(node);
 	}
 	tdestroy(walk.linked, free);
+	if (walk.nr_printed > 0)
+		qsort(walk.printed, walk.nr_printed, sizeof(*walk.printed), compare_inos);
 	if (!err)
 		err = inode_for_each(mount, visit_unlinked, &walk);
+	free(walk.printed);
 	if (!err && mount->has_orphans)
 		err = orphans_for_each(&mount->orphans, visit_orphan, &walk);
 	holders_deinit(&walk.holders);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "fs/client.h"
-#include "fs/clock.h"
 #include "fs/control.h"
 #include "fs/fault_service.h"
 #include "fs/fuse_device.h"
@@ -26,11 +25,12 @@
 struct maps_writer {
 	struct mount *mount;
 	FILE *out;
-	uint64_t now_ns;
 	const struct client *client; /* whose mappings are being written */
 	struct process process;      /* of that one, or of plain mappings */
 	const char *state;
-	int pagemap_fd; /* of plain mappings; -1: none */
+	int pagemap_fd;            /* of plain mappings; -1: none */
+	const struct inode *inode; /* whose path is */
+	char path[PATH_MAX];
 };
 
 struct maps_row {
@@ -40,7 +40,7 @@ struct maps_row {
 	const char *kind, *way;
 	struct page_space *space; /* or NULL */
 	int pagemap_fd;           /* or -1 */
-	uint64_t age_ns;
+	uint64_t made_ms;
 	const char *path;
 };
 
@@ -75,7 +75,7 @@ static void print_row(const struct maps_writer *writer, const struct maps_row *r
 	fprintf(out, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d %s %s %" PRIu64 "\n",
 		touched, resv * page_kb, instantiated * page_kb, touched * page_kb,
 		writer->process.ns_pid, process_namespaces(&writer->process), writer->state,
-		row->age_ns / 1000000);
+		row->made_ms);
 }
 
 /* What is to be said of the process, once for all its mappings. */
@@ -92,12 +92,21 @@ static void begin_client(struct maps_writer *writer, struct client *client)
 	}
 }
 
+/* Its path, once for all mappings of it that follow each other. */
+static void begin_inode(struct maps_writer *writer, struct inode *inode)
+{
+	if (writer->inode == inode)
+		return;
+	writer->inode = inode;
+	if (inode_path(writer->mount, inode, writer->path, sizeof(writer->path)) < 0)
+		writer->path[0] = '\0';
+}
+
 /* A line for each address range of a mapping. */
 static int write_mapping(struct mapping *mapping, void *data)
 {
 	struct maps_writer *writer = data;
 	struct segment *segments;
-	char path[PATH_MAX];
 	int nr;
 
 	if (!mapping->client)
@@ -106,8 +115,7 @@ static int write_mapping(struct mapping *mapping, void *data)
 	if (nr <= 0)
 		return nr;
 	begin_client(writer, mapping->client);
-	if (inode_path(writer->mount, mapping->inode, path, sizeof(path)) < 0)
-		path[0] = '\0';
+	begin_inode(writer, mapping->inode);
 	for (int i = 0; i < nr; i++) {
 		struct maps_row row = {
 			.mapping = mapping->id,
@@ -120,8 +128,8 @@ static int write_mapping(struct mapping *mapping, void *data)
 			.way = mapping->nr_uffds ? "direct" : "kernel",
 			.space = mapping->space,
 			.pagemap_fd = client_pagemap(mapping->client),
-			.age_ns = writer->now_ns - mapping->made_ns,
-			.path = path,
+			.made_ms = mapping->made_ms,
+			.path = writer->path,
 		};
 
 		print_row(writer, &row);
@@ -210,13 +218,12 @@ int stats_text_maps(struct mount *mount, FILE *out)
 	struct maps_writer writer = {
 		.mount = mount,
 		.out = out,
-		.now_ns = clock_now_ns(),
 		.pagemap_fd = -1,
 	};
 	int r;
 
 	fputs("mapping pid comm uid start end offset inode kind way reserved instantiated path "
-	      "touched reserved_kb instantiated_kb touched_kb ns_pid namespaces state age_ms\n",
+	      "touched reserved_kb instantiated_kb touched_kb ns_pid namespaces state made_ms\n",
 	      out);
 	r = control_for_each_mapping(mount->control, write_mapping, &writer);
 	/* What is not listed has no fault in flight either. */
@@ -230,12 +237,34 @@ int stats_text_maps(struct mount *mount, FILE *out)
 	return r;
 }
 
-void stats_settle(struct mount *mount)
+void stats_settle_faults(struct mount *mount)
 {
-	/* If a thread takes longer than that, its faults are still in flight, and counted as
-	 * such. */
+	fault_service_drain(mount->fault_service, SETTLE_NS);
+}
+
+/* If a thread takes longer than that, its faults are still in flight, and counted as such. */
+static void wait_for_sent(struct mount *mount)
+{
 	fuse_device_settle(SETTLE_NS);
 	fault_service_drain(mount->fault_service, SETTLE_NS);
+}
+
+void stats_settle(struct mount *mount)
+{
+	wait_for_sent(mount);
+	reconcile_counters(mount);
+	mount_settle_size(mount);
+}
+
+void stats_settle_each(struct mount *mount)
+{
+	wait_for_sent(mount);
 	reconcile_mount(mount);
 	mount_settle_size(mount);
+}
+
+void stats_settle_mappings(struct mount *mount)
+{
+	wait_for_sent(mount);
+	reconcile_private_mappings(mount);
 }

@@ -29,6 +29,8 @@ int stats_text_files(struct mount *mount, FILE *out);
 /* A line for each range of pages that is reserved or instantiated, in files and private
  * mappings. */
 int stats_text_regions(struct mount *mount, FILE *out);
+/* A line for each file, and each private mapping, that has reserved pages. */
+int stats_text_reserved(struct mount *mount, FILE *out);
 /* The files of .hugefuse/kernel. */
 int stats_text_meminfo(struct mount *mount, FILE *out);
 int stats_text_persistent(struct mount *mount, FILE *out);
