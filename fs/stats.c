@@ -89,7 +89,7 @@ struct stats_entry_type {
 		    FILE *out);            /* NULL: a number of the pool's, or a directory */
 	int (*clear)(struct mount *mount); /* what writing 0 does */
 	/* what writing a number does */
-	int64_t (*set)(struct mount *mount, int64_t value);
+	int64_t (*set)(struct mount *mount, int node, int64_t value);
 	enum stats_settle settle;
 };
 
@@ -102,16 +102,17 @@ static int clear_lock_stat(struct mount *mount)
 static const struct stats_entry_type entry_types[NR_KINDS] = {
 	[KIND_ROOT] = {KIND_NONE, ".hugefuse", S_IFDIR | 0555},
 	[KIND_POOL] = {KIND_ROOT, NULL, S_IFDIR | 0555},
-	[KIND_POOL_NR] = {KIND_POOL, "nr_hugepages", S_IFREG | 0444},
+	[KIND_POOL_NR] = {KIND_POOL, "nr_hugepages", S_IFREG | 0644, .set = mount_set_nr_pages},
 	[KIND_POOL_FREE] = {KIND_POOL, "free_hugepages", S_IFREG | 0444},
 	[KIND_POOL_RESV] = {KIND_POOL, "resv_hugepages", S_IFREG | 0444},
 	[KIND_POOL_SURPLUS] = {KIND_POOL, "surplus_hugepages", S_IFREG | 0444},
-	[KIND_POOL_OVERCOMMIT] = {KIND_POOL, "nr_overcommit_hugepages", S_IFREG | 0444,
-				  .settle = SETTLE_NOTHING},
+	[KIND_POOL_OVERCOMMIT] = {KIND_POOL, "nr_overcommit_hugepages", S_IFREG | 0644,
+				  .set = mount_set_overcommit, .settle = SETTLE_NOTHING},
 	[KIND_NODES] = {KIND_ROOT, "node", S_IFDIR | 0555},
 	[KIND_NODE] = {KIND_NODES, NULL, S_IFDIR | 0555},
 	[KIND_NODE_POOL] = {KIND_NODE, NULL, S_IFDIR | 0555},
-	[KIND_NODE_NR] = {KIND_NODE_POOL, "nr_hugepages", S_IFREG | 0444},
+	[KIND_NODE_NR] = {KIND_NODE_POOL, "nr_hugepages", S_IFREG | 0644,
+			  .set = mount_set_nr_pages},
 	[KIND_NODE_FREE] = {KIND_NODE_POOL, "free_hugepages", S_IFREG | 0444},
 	[KIND_NODE_SURPLUS] = {KIND_NODE_POOL, "surplus_hugepages", S_IFREG | 0444},
 	[KIND_LOCK_STAT] = {KIND_ROOT, "lock_stat", S_IFREG | 0644, stats_text_lock_stat,
@@ -364,20 +365,35 @@ static bool is_zero(const char *text, size_t len)
 	return len >= 1 && text[0] == '0' && (len == 1 || (len == 2 && text[1] == '\n'));
 }
 
-/* As kstrtoul() takes it: a decimal number, with or without an end of line. */
+/*
+ * As kstrtoul() takes it: a decimal number, which may have a plus before it and an end of line
+ * behind it; -ERANGE above ULONG_MAX. No pool is as large as that.
+ */
 static int parse_number(const char *text, size_t len, int64_t *ret_value)
 {
-	char copy[24], *end;
+	const char *end = text + strnlen(text, len);
+	uint64_t value = 0;
 
-	if (len == 0 || len >= sizeof(copy) || !isdigit((unsigned char)*text))
+	if (text < end && *text == '+')
+		text++;
+	if (text < end && end[-1] == '\n')
+		end--;
+	if (text == end)
 		return -EINVAL;
-	memcpy(copy, text, len);
-	copy[len] = '\0';
-	errno = 0;
-	*ret_value = strtoll(copy, &end, 10);
-	if (*end == '\n')
-		end++;
-	return errno || *end ? -EINVAL : 0;
+	for (; text < end; text++) {
+		if (!isdigit((unsigned char)*text))
+			return -EINVAL;
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+			return -ERANGE;
+	}
+	*ret_value = value > INT64_MAX ? INT64_MAX : (int64_t)value;
+	return 0;
+}
+
+static int node_to_set(struct stats_node node)
+{
+	return node.kind == KIND_NODE_NR ? node.node : POOL_ANY_NODE;
 }
 
 ssize_t stats_write(struct mount *mount, uint64_t node_id, const char *text, size_t len)
@@ -392,7 +408,7 @@ ssize_t stats_write(struct mount *mount, uint64_t node_id, const char *text, siz
 	if (entry_types[node.kind].set) {
 		err = parse_number(text, len, &value);
 		if (!err)
-			value = entry_types[node.kind].set(mount, value);
+			value = entry_types[node.kind].set(mount, node_to_set(node), value);
 		return err ? err : (value < 0 ? value : (ssize_t)len);
 	}
 	if (!entry_types[node.kind].clear)
