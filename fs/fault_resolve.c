@@ -25,6 +25,7 @@
 #include "fs/mount.h"
 #include "fs/populate_ahead.h"
 #include "fs/reconcile.h"
+#include "fs/trace.h"
 
 static const enum fault_outcome outcome_of[NR_PAGE_OUTCOMES] = {
 	[PAGE_PRESENT] = FAULT_PRESENT,
@@ -37,10 +38,13 @@ static const enum fault_outcome outcome_of[NR_PAGE_OUTCOMES] = {
 static void end_fault(struct fault_thread *thread, const struct fault *fault,
 		      enum fault_outcome outcome, int node)
 {
+	uint64_t latency = clock_now_ns() - fault->start;
+
+	trace_fault_end(fault->mapping->id, fault->idx, outcome, node, latency);
 	if (fault->waited)
 		fault_service_add_waiting(thread->service, -1);
 	fault_stat_end(&thread->stat, fault_service_base(thread->service), fault->kind, outcome,
-		       node, clock_now_ns() - fault->start);
+		       node, latency);
 }
 
 void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_outcome why)
@@ -201,6 +205,7 @@ void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping
 		fault.kind = kind_of(&messages[i]);
 		fault.address = messages[i].arg.pagefault.address;
 		fault.idx = mapping_index_at(mapping, fault.address);
+		trace_fault_begin(mapping->id, fault.idx, fault.address, fault.kind);
 		if (fault.idx < 0) {
 			mapping_wake(mapping, uffd, fault.address);
 			end_fault(thread, &fault, FAULT_STALE, -1);

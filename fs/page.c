@@ -13,6 +13,7 @@
 
 #include "fs/page_change.h"
 #include "fs/page_maps.h"
+#include "fs/trace.h"
 
 int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pages, int64_t max,
 		   int64_t min, uint32_t nr_fault_mutexes, bool region_lock_global)
@@ -64,8 +65,10 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 	for (int node = 0; node < space->nr_nodes; node++) {
 		page_change_set(&changes[node], from, to);
 		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
-		if (nr > 0)
+		if (nr > 0) {
+			trace_page_freed(space->object, from, nr, node);
 			subpool_put_taken(&space->core->subpool, node, nr);
+		}
 		freed += nr;
 	}
 	page_change_set(&changes[space->nr_nodes], from, to);
@@ -147,6 +150,7 @@ static int take_locked(struct page_space *space, int64_t idx, int node,
 static void give_locked(struct page_space *space, int node, bool keep_reserved,
 			struct region_change *resv, struct region_change *inst)
 {
+	trace_page_freed(space->object, inst->from, 1, node);
 	region_map_delete_locked(&space->inst[node], inst);
 	if (keep_reserved) {
 		pool_put_page(&space->core->pool, node, true);
@@ -285,6 +289,7 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node, int
 	}
 	finish_page(space, &entry, r, &undo);
 	*ret_node = r;
+	trace_page_taken(space->object, idx, r, entry.source);
 	r = page_outcome(entry.source);
 out_undo:
 	page_change_free(&undo);
