@@ -182,8 +182,8 @@ static struct inode *get_held(struct inode_table *table, uint64_t ino)
 
 /*
  * A reference to the inode that @fd is open on: the table's, or a new one, which takes @fd over
- * and sets it to -1, and belongs to the tenant that @parent does. @st is what fstat(2) says, and
- * may be newer afterwards.
+ * and sets it to -1, and belongs to the tenant that @parent does. @st is what fstat(2) says,
+ * and may be newer afterwards.
  */
 static int get_or_insert(struct mount *mount, struct inode *parent, int *fd, struct stat *st,
 			 struct inode **ret_inode)

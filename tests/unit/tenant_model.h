@@ -145,8 +145,7 @@ static void tree_take_page(struct tree *tree, int at, bool untake)
 	bool available = need == 0 || tree->model.free > tree->model.resv;
 	struct subpool_taken taken;
 
-	if (need < 0 ||
-	    (!available && tree->model.surplus >= tree->model.overcommit)) {
+	if (need < 0 || (!available && tree->model.surplus >= tree->model.overcommit)) {
 		tree->model = before;
 		assert_int_equal(subpool_take_page(&tree->subpool[at], 0, &taken), -ENOMEM);
 		return;
@@ -228,8 +227,7 @@ static void tree_compare(struct tree *tree)
 		assert_int_equal(counts.min, level->min);
 		assert_int_equal(counts.used, level->used);
 		assert_int_equal(counts.resv, level->resv);
-		assert_int_equal(counts.used,
-				 level->nr_reserved + level->nr_pages + below[at]);
+		assert_int_equal(counts.used, level->nr_reserved + level->nr_pages + below[at]);
 		if (parent_of[at] >= 0)
 			below[parent_of[at]] += level->used + level->resv;
 		promised += level->nr_reserved + level->resv;
