@@ -81,7 +81,8 @@ void adopt_clean_up(const char *run_dir, int state_fd)
 	struct kernel_pool_loan loan;
 
 	run_dir_unmount(run_dir);
-	if (read_loan(state_fd, &loan) == 0)
+	mount_source_clean_up(state_fd);
+	if (geteuid() == 0 && read_loan(state_fd, &loan) == 0)
 		kernel_pool_return(&loan);
 	run_dir_remove(run_dir, state_fd);
 }
@@ -233,6 +234,7 @@ static int open_journal(struct mount *mount, char *error, size_t error_size)
 
 int adopt_find(struct mount *mount, char *error, size_t error_size)
 {
+	char source[PATH_MAX];
 	int r;
 
 	r = run_dir_take(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
@@ -240,6 +242,13 @@ int adopt_find(struct mount *mount, char *error, size_t error_size)
 	if (r <= 0)
 		return r;
 	mount->keep = true;
+	if (run_dir_read_note(mount->state_fd, "source", source) == 0) {
+		snprintf(error, error_size,
+			 "a daemon that died has left pages in %s; run 'hugefuse umount %s' to "
+			 "give them back",
+			 source, mount->mountpoint);
+		return -EBUSY;
+	}
 	r = open_journal(mount, error, error_size);
 	if (r < 0)
 		return r;
@@ -360,7 +369,7 @@ int adopt_set_up(struct mount *mount, char *error, size_t error_size)
 			 mount->run_dir, strerror(-r));
 	size = mount->state.size;
 	if (r == 0 && mount->state.has_size)
-		mount_set_nr_pages(mount, size.nr);
+		mount_set_nr_pages(mount, POOL_ANY_NODE, size.nr);
 	return r;
 }
 

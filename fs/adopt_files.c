@@ -94,6 +94,7 @@ static int push(struct pending *pending, struct inode *dir)
 static int visit_entry(struct adoption *adoption, struct pending *pending, struct inode *dir,
 		       const char *name, visit_name visit)
 {
+	struct state_quota quota;
 	struct inode *child;
 	struct stat st;
 	int r;
@@ -105,6 +106,9 @@ static int visit_entry(struct adoption *adoption, struct pending *pending, struc
 	if (!S_ISDIR(st.st_mode))
 		return visit(adoption, dir, name, &st);
 	r = inode_get_child(adoption->mount, dir, name, &child, NULL);
+	/* Before what is in it, which is charged to it. */
+	if (r == 0 && state_find_quota(&adoption->mount->state, child->ino, &quota))
+		tenant_adopt(adoption->mount, child, quota.max, quota.min);
 	if (r == 0)
 		r = push(pending, child);
 	return r;

@@ -23,6 +23,8 @@
 
 #include "fs/lock.h"
 #include "fs/log.h"
+#include "fs/owner.h"
+#include "fs/trace.h"
 
 #define BASE_PAGE_SIZE 4096
 #define HUGE_PAGE_SIZE (UINT64_C(2) << 20)
@@ -65,15 +67,13 @@ static int thp_file_open(struct backing *backing, uint64_t ino, int names_fd,
 			 struct backing_file **ret_file)
 {
 	struct thp_file *file = calloc(1, sizeof(*file));
-	char path[40];
 	int r;
 
 	if (!file)
 		return -ENOMEM;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", names_fd);
-	file->fd = open(path, O_RDWR | O_NOATIME | O_CLOEXEC);
+	file->fd = owner_open(names_fd, O_RDWR | O_NOATIME | O_CLOEXEC);
 	if (file->fd < 0) {
-		r = -errno;
+		r = file->fd;
 		free(file);
 		return r;
 	}
@@ -230,8 +230,9 @@ static bool is_huge(struct backing_file *file, int64_t idx)
 	return huge;
 }
 
-static void note_fallback(struct backing_thp *thp)
+static void note_fallback(struct backing_thp *thp, int fd, int64_t from, int64_t to)
 {
+	trace_fallback(fd, from, to);
 	thp->nr_fallbacks++;
 	if (!atomic_exchange(&thp->fallback_logged, true))
 		log_warning("no huge page was to be had for a file: base pages were taken "
@@ -249,7 +250,7 @@ static int thp_populate_run(struct backing_file *file, int64_t from, int64_t to)
 	if (r < 0 || !whole)
 		return r;
 	if ((before < 0 || read_alloc_count(thp) != before + 1) && !is_huge(file, from))
-		note_fallback(thp);
+		note_fallback(thp, to_file(file)->fd, from, to);
 	return 0;
 }
 

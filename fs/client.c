@@ -14,26 +14,6 @@
 #include "fs/mapping.h"
 #include "fs/process_maps.h"
 
-static void read_comm(pid_t pid, char comm[16])
-{
-	char path[40];
-	ssize_t len = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		len = read(fd, comm, 15);
-		close(fd);
-	}
-	if (len <= 0) {
-		strcpy(comm, "?");
-		return;
-	}
-	comm[len] = '\0';
-	comm[strcspn(comm, "\n")] = '\0';
-}
-
 int client_new(pid_t pid, uid_t uid, int socket, struct client **ret_client)
 {
 	struct client *client = aligned_alloc(_Alignof(struct client), sizeof(*client));
@@ -53,7 +33,7 @@ int client_new(pid_t pid, uid_t uid, int socket, struct client **ret_client)
 	client->pagemap_fd = -1;
 	client->nr_refs = 1;
 	mutex_init(&client->lock, LOCK_RANK_CLIENT);
-	read_comm(pid, client->comm);
+	process_read(pid, &client->process);
 	/* Now: once the process's first thread has ended it shows nothing any more. */
 	client_pagemap(client);
 	*ret_client = client;
@@ -155,14 +135,13 @@ int client_pagemap(struct client *client)
 	return fd;
 }
 
-bool client_memory_is_gone(struct client *client, uint64_t address)
+/* Its pagemap was opened when it connected, and is that memory's. */
+bool client_memory_is_gone(struct client *client)
 {
-	int fd = client_pagemap(client);
+	int fd = client->pagemap_fd;
 	uint64_t entry;
 
-	/* The descriptor is of the memory, not of the process: it ends with it. */
-	return fd >= 0 &&
-	       pread(fd, &entry, sizeof(entry), (off_t)(address / 4096 * sizeof(entry))) == 0;
+	return fd >= 0 && pread(fd, &entry, sizeof(entry), 0) == 0;
 }
 
 pid_t client_process_of(pid_t tid)

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "fs/lock.h"
+#include "fs/process.h"
 
 struct mapping;
 
@@ -25,9 +26,9 @@ struct client {
 	uint64_t disconnected_ns; /* the control thread; when that was */
 	bool connected;           /* the control thread; false once the client has closed it */
 	bool adopted;             /* set at init; it has not connected to this daemon yet */
-	bool dropped;  /* the control thread; out of its list, others may still hold references
-			*/
-	char comm[16]; /* set at init */
+	bool dropped; /* the control thread; out of its list, others may still hold references
+		       */
+	struct process process;   /* set at init; as it was when it connected */
 	_Atomic int pagemap_fd;   /* -1 until used */
 	struct client *next;      /* control->lock */
 	struct mutex lock;        /* LOCK_RANK_CLIENT */
@@ -52,9 +53,9 @@ struct mapping *client_find_mapping(struct client *client, uint64_t id);
 struct mapping *client_take_mappings(struct client *client, bool all);
 
 /* Whether the process has exited. */
+/* Whether the memory that it had when it connected has gone: it has called exec. */
+bool client_memory_is_gone(struct client *client);
 bool client_has_exited(const struct client *client);
-/* Whether the memory that it had when it became a client, at @address too, has gone (exec). */
-bool client_memory_is_gone(struct client *client, uint64_t address);
 /* A descriptor of /proc/PID/pagemap, which stays the client's; -errno. */
 int client_pagemap(struct client *client);
 

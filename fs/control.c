@@ -95,7 +95,7 @@ static void drop_client(struct control *control, struct client *client)
 	if (client->connected)
 		unwatch(control, client->socket);
 	log_debug(LOG_AREA_CONTROL, "process %d (%s) is gone, with %u mappings", client->pid,
-		  client->comm, nr_mappings);
+		  client->process.comm, nr_mappings);
 	shutdown(client->socket, SHUT_RDWR);
 	release_mappings(control, mappings);
 	client_put(client);
@@ -223,7 +223,7 @@ static int reconnect(struct control *control, struct client *client, int socket)
 	client->connected = true;
 	client->adopted = false;
 	log_debug(LOG_AREA_CONTROL, "process %d (%s) is connected again", client->pid,
-		  client->comm);
+		  client->process.comm);
 	return 0;
 }
 
@@ -255,7 +255,7 @@ static int add_client(struct control *control, int socket)
 	}
 	insert_client(control, client);
 	log_debug(LOG_AREA_CONTROL, "process %d (%s) of user %u is connected", client->pid,
-		  client->comm, client->uid);
+		  client->process.comm, client->uid);
 	return 0;
 }
 

@@ -20,6 +20,7 @@ enum exit_code {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1, /* one line on stderr says what, where, and what to do */
 	EXIT_USAGE = 2,
+	EXIT_PARTIAL = 3, /* resize: done in part; the line says what it got */
 };
 
 /*

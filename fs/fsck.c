@@ -337,11 +337,10 @@ static int fsck_locked(struct check *check, bool repair)
 int daemon_fsck(const char *mountpoint, bool repair)
 {
 	struct check check = {.mountpoint = mountpoint, .names_fd = -1, .data_fd = -1};
-	int exit_code, r;
+	int exit_code;
 	pid_t pid = 0;
 
-	r = run_dir_path(mountpoint, check.run_dir);
-	check.state_fd = r < 0 ? r : run_dir_open(check.run_dir, &pid);
+	check.state_fd = run_dir_find(mountpoint, check.run_dir, &pid);
 	if (check.state_fd < 0 || pid) {
 		if (pid)
 			fprintf(stderr,

@@ -15,6 +15,7 @@
 #include "fs/fuse_request.h"
 #include "fs/reconcile.h"
 #include "fs/stats.h"
+#include "fs/tenant.h"
 #include "hugefuse_protocol.h"
 
 /* What was written to copies of the file's pages comes to the pages, and the copies go. */
@@ -26,11 +27,11 @@ static int ioctl_map(struct mount *mount, struct open_file *file, fuse_ino_t nod
 
 	if (r == 0 && file->cached)
 		fuse_lowlevel_notify_inval_inode(mount->session, node_id, 0, 0);
-	return r;
+	return (int)tenant_note(mount, file->inode, r);
 }
 
 static int ioctl_reserve(struct mount *mount, struct open_file *file,
-			 struct hugefuse_ioc_reserve *reserve)
+			 const struct fuse_ctx *caller, struct hugefuse_ioc_reserve *reserve)
 {
 	int64_t nr_reserved;
 
@@ -44,7 +45,8 @@ static int ioctl_reserve(struct mount *mount, struct open_file *file,
 		nr_reserved =
 			file_reserve(mount, file->inode, reserve->offset, reserve->length);
 	if (nr_reserved < 0)
-		return nr_reserved;
+		return (int)tenant_note(mount, file->inode, nr_reserved);
+	inode_note_user(file->inode, caller->pid, caller->uid);
 	reserve->nr_reserved = nr_reserved / backing_chunk(mount->backing);
 	return 0;
 }
@@ -57,7 +59,7 @@ static void ioctl_query(struct mount *mount, struct open_file *file,
 	int64_t chunk = backing_chunk(mount->backing);
 	struct pool_counts pool;
 
-	stats_settle(mount);
+	stats_settle_each(mount);
 	if (pages)
 		page_space_read(pages, &counts);
 	pool_read(&mount->core.pool, &pool);
@@ -132,7 +134,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 	if (cmd == HUGEFUSE_IOC_MAP)
 		err = ioctl_map(mount, file, node_id, caller, &data.map);
 	else if (cmd == HUGEFUSE_IOC_RESERVE)
-		err = ioctl_reserve(mount, file, &data.reserve);
+		err = ioctl_reserve(mount, file, caller, &data.reserve);
 	else
 		ioctl_query(mount, file, &data.query);
 	if (err)

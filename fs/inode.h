@@ -15,9 +15,9 @@
  *
  * FUSE forgets an unlinked inode some time after unlink(2) has returned, and whoever reserves
  * in between must not fail for pages that are nobody's. So what removes a name calls
- * inode_drop_unlinked(), which frees the pages of a file that only FUSE's lookups still hold,
- * and marks it as gone: it cannot be opened any more (-ESTALE: the kernel looks the name up
- * again).
+ * inode_drop_unlinked(), which frees the pages of a file that only FUSE's lookups still hold
+ * (where it has none, there is no hurry), and marks it as gone: it cannot be opened any more
+ * (-ESTALE: the kernel looks the name up again).
  *
  * Lookup is lock-free: rculfhash, freed after a grace period. The way from and to zero
  * references is under the table's lock.
@@ -36,11 +36,15 @@
 #include "fs/page.h"
 
 struct mount;
+struct tenant;
 
 struct inode {
-	uint64_t ino;  /* set at init */
-	mode_t type;   /* set at init; S_IFMT bits */
-	int fd;        /* set at init; O_PATH in names/ */
+	uint64_t ino; /* set at init */
+	mode_t type;  /* set at init; S_IFMT bits */
+	int fd;       /* set at init; O_PATH in names/ */
+	/* With a reference; NULL: the mount. Of a directory under tenants->lock, else set at
+	 * init. */
+	struct tenant *tenant;
 	bool in_table; /* table->lock */
 	bool gone;     /* table->lock; unlinked, and its pages are freed */
 	_Atomic uint64_t nr_refs;
@@ -48,7 +52,10 @@ struct inode {
 	_Atomic uint32_t nr_mappings; /* direct mappings, by all clients */
 	_Atomic uint32_t nr_relying;  /* shared ones of those, with a reservation */
 	_Atomic bool reserved;        /* pages were reserved without a mapping */
+	_Atomic bool was_mapped;      /* directly: the kernel may give and take pages since */
 	_Atomic int64_t reconcile_at; /* the hole to look at next */
+	_Atomic pid_t user_pid;       /* who last mapped, sized or wrote it; 0: not known */
+	_Atomic uid_t user_uid;
 
 	/*
 	 * A regular file's content. lock is held for reading by what reads, writes, maps or
@@ -101,6 +108,11 @@ int inode_get_child(struct mount *mount, struct inode *parent, const char *name,
 struct inode *inode_find(struct mount *mount, uint64_t ino);
 /* A regular file of @size bytes that has no name, with a reference. 0 or -errno. */
 int inode_new_nameless(struct mount *mount, off_t size, struct inode **ret_inode);
+/*
+ * The same, where the table has it; else NULL, and then it has no pages. What @name is must not
+ * change meanwhile.
+ */
+struct inode *inode_find_child(struct mount *mount, struct inode *parent, const char *name);
 /* Another reference to an inode that one already holds. */
 struct inode *inode_ref(struct inode *inode);
 /*
@@ -136,6 +148,9 @@ void inode_drop_unlinked(struct mount *mount, struct inode *inode);
  */
 int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat);
 
+/* What inode_stat() tells differently from the fstat(2) of the inode's descriptor, in @st. */
+void inode_adjust_stat(struct mount *mount, struct inode *inode, struct stat *st);
+
 /* A path for system calls that do not take an O_PATH descriptor; not to be shown. */
 #define INODE_FD_PATH_SIZE 32
 void inode_fd_path(const struct inode *inode, char buf[INODE_FD_PATH_SIZE]);
@@ -145,6 +160,13 @@ void inode_fd_path(const struct inode *inode, char buf[INODE_FD_PATH_SIZE]);
  * 0, -ENAMETOOLONG or another error of readlink(2).
  */
 int inode_path(struct mount *mount, struct inode *inode, char *buf, size_t buf_size);
+
+/* A process, or a thread of it, changes how many pages the file needs: for .hugefuse/files. */
+static inline void inode_note_user(struct inode *inode, pid_t pid, uid_t uid)
+{
+	atomic_store_explicit(&inode->user_pid, pid, memory_order_relaxed);
+	atomic_store_explicit(&inode->user_uid, uid, memory_order_relaxed);
+}
 
 /*
  * Call @visit for every inode of the table that has pages; stops where it returns non-zero and

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fs/client.h"
+#include "fs/clock.h"
 #include "fs/mount.h"
 #include "fs/private_backing.h"
 
@@ -58,6 +59,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 				    0, REGION_END);
 		if (r < 0)
 			return r;
+		page_space_set_subpool(&mapping->own_space, pages->subpool, false);
 		mapping->space = &mapping->own_space;
 	}
 	mutex_init(&mapping->lock, LOCK_RANK_MAPPING);
@@ -65,6 +67,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 	region_map_init(&mapping->added, mapping->space->lock);
 	inode_ref(inode);
 	inode->nr_mappings++;
+	inode->was_mapped = true;
 	mapping->counted = true;
 	inode->nr_relying += relies_on_file(mapping);
 	return 0;
@@ -86,6 +89,7 @@ static int mapping_make(struct mount *mount, struct inode *inode, uint32_t flags
 	memset(mapping, 0, sizeof(*mapping));
 	mapping->flags = flags;
 	mapping->access_mode = access_mode;
+	mapping->made_ms = clock_time_ms();
 	r = mapping_init(mapping, mount, inode, from, to);
 	if (r < 0) {
 		free(mapping);
@@ -525,7 +529,7 @@ bool mapping_memory_is_gone(struct mapping *mapping)
 		return mapping->dead;
 	if (mapping->nr_uffds == 0)
 		return mapping->dead ||
-		       (mapping->client && client_memory_is_gone(mapping->client, start));
+		       (mapping->client && client_memory_is_gone(mapping->client));
 	/* Nothing is write-protected, so this changes nothing, but looks whether there is
 	 * memory. */
 	wp.range.start = start;

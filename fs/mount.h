@@ -14,10 +14,12 @@
 #include "fs/backing.h"
 #include "fs/inode.h"
 #include "fs/kernel_pool.h"
+#include "fs/mount_source.h"
 #include "fs/options.h"
 #include "fs/orphan.h"
 #include "fs/page.h"
 #include "fs/state.h"
+#include "fs/tenant.h"
 
 /* What long symbolic links and extended attributes in names/ may take. */
 #define NAMES_BYTES (UINT64_C(64) << 20)
@@ -35,7 +37,8 @@ struct mount {
 	int state_fd;       /* set at init; state/, locked while the daemon lives */
 	struct state state; /* what a daemon that comes after this one has to know */
 	struct mount_options adopted_options; /* set at init; what @options is then */
-	struct adopted *adopted; /* set at init; what is still to be looked after; or NULL */
+	struct adopted *adopted;    /* set at init; what is still to be looked after; or NULL */
+	struct mount_source source; /* set at init; of source= */
 	struct kernel_pool_loan loan;    /* set at init; what was added to the kernel's pool */
 	struct kernel_pool_log pool_log; /* set at init; to state */
 	int64_t data_max, data_min;      /* set at init; pages, size= and min_size= of data/ */
@@ -53,6 +56,7 @@ struct mount {
 	struct backing *backing; /* set at init */
 	struct page_core core;
 	struct inode_table inodes;
+	struct tenants tenants;
 	struct fuse_session *session; /* set by the daemon */
 	bool has_passthrough;         /* set at FUSE's init */
 	int passthrough_fd;
@@ -62,9 +66,10 @@ struct mount {
 	struct page_space strays;
 	struct backing_file stray_file;
 	bool has_strays;
-	int64_t nr_strays, last_strays;      /* the control thread; pages */
-	int64_t names_pages;                 /* set at init; of names/ that no file has */
-	struct control *control;             /* set at init, by the daemon */
+	int64_t nr_strays, last_strays; /* the control thread; pages */
+	int64_t names_pages;            /* set at init; of names/ that no file has */
+	_Atomic int64_t uncounted; /* blocks of names/ that are no counted page, at last look */
+	struct control *control;   /* set at init, by the daemon */
 	struct fault_service *fault_service; /* set at init, by the daemon */
 };
 
@@ -77,6 +82,15 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	       char *error, size_t error_size);
 /* Give everything back. Nothing is running any more. */
 void mount_deinit(struct mount *mount);
+
+/* Whether the pages come from a directory that was there. */
+static inline bool mount_has_source(const struct mount *mount)
+{
+	return mount->options->source != NULL;
+}
+
+/* A size in pages, rounded down; per cent is of the kernel's pool, which has @kernel_nr. */
+int64_t mount_size_pages(const struct option_size *size, uint64_t page_size, int64_t kernel_nr);
 
 /* Inodes in names/ that nobody sees: what gone ones become, and the reserve. */
 static inline uint64_t mount_hidden_inodes(const struct mount *mount)
@@ -110,12 +124,12 @@ static inline void mount_abandon(struct mount *mount)
 void mount_pages_freed(struct mount *mount);
 /*
  * What writing nr_hugepages and nr_overcommit_hugepages means in the kernel, for this mount's
- * pool. From the first call on the pool is the mount's limit, not size= and min_size= any more.
- * Returns what it has come to, which may be less: the kernel had no more memory, or max_size=
- * is reached. -errno.
+ * pool; @node: a node's nr_hugepages, or POOL_ANY_NODE. From the first call on the pool is the
+ * mount's limit, not size= and min_size= any more. Returns what it has come to, which may be
+ * less: the kernel had no more memory, or max_size= is reached. -errno.
  */
-int64_t mount_set_nr_pages(struct mount *mount, int64_t nr);
-int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit);
+int64_t mount_set_nr_pages(struct mount *mount, int node, int64_t nr);
+int64_t mount_set_overcommit(struct mount *mount, int node, int64_t overcommit);
 /* Pages that were in use when the pool was made smaller, and have become free since, are not to
  * be had any more. */
 void mount_settle_size(struct mount *mount);

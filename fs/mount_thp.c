@@ -3,6 +3,7 @@
 #include "fs/mount_thp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,17 @@ static int no_memory(int64_t wanted, int64_t available, char *error, size_t erro
 	return -ENOMEM;
 }
 
+/* Where names/ is a mount, the reserve is kept for a daemon that comes after this one. */
+static int make_reserve(const struct mount *mount)
+{
+	int fd;
+
+	if (!mount_has_source(mount))
+		return run_dir_make_hidden(mount->run_dir, "reserve");
+	fd = openat(mount->names_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
 int mount_thp_set_aside(struct mount *mount, char *error, size_t error_size)
 {
 	int64_t available = memory_pages("MemAvailable");
@@ -98,7 +110,7 @@ int mount_thp_set_aside(struct mount *mount, char *error, size_t error_size)
 	pool_read(&mount->core.pool, &counts);
 	if (counts.nr > available)
 		return no_memory(counts.nr, available, error, error_size);
-	fd = run_dir_make_hidden(mount->run_dir, "reserve");
+	fd = make_reserve(mount);
 	r = fd < 0 ? fd : backing_thp_new(fd, &mount->backing);
 	if (r < 0 && fd >= 0)
 		close(fd);

@@ -13,6 +13,7 @@
 
 #include "fs/page_change.h"
 #include "fs/page_maps.h"
+#include "fs/trace.h"
 
 int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pages, int64_t max,
 		   int64_t min, uint32_t nr_fault_mutexes, bool region_lock_global)
@@ -65,14 +66,17 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 	for (int node = 0; node < space->nr_nodes; node++) {
 		page_change_set(&changes[node], from, to);
 		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
-		if (nr > 0)
-			subpool_put_taken(&space->core->subpool, node, nr);
+		if (nr > 0) {
+			trace_page_freed(space->object, from, nr, node);
+			subpool_put_taken(space->subpool, node, nr);
+		}
 		freed += nr;
 	}
 	page_change_set(&changes[space->nr_nodes], from, to);
 	nr = region_map_delete_locked(&space->resv, &changes[space->nr_nodes]);
 	assert(nr >= freed);
-	subpool_unreserve(&space->core->subpool, nr - freed);
+	page_count_file_locked(space);
+	subpool_unreserve(space->subpool, nr - freed);
 }
 
 int page_space_init(struct page_space *space, struct page_core *core, struct backing_file *file,
@@ -89,6 +93,8 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 		return -ENOMEM;
 	}
 	space->core = core;
+	space->subpool = &core->subpool;
+	space->is_file = space->holds_pages = false;
 	space->file = file;
 	space->object = object;
 	space->key_offset = key_offset;
@@ -97,12 +103,20 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	space->nr_pages = nr_pages;
 	space->nr_populating = 0;
 	space->entries = NULL;
+	space->made_ms = clock_time_ms();
+	page_note_change(space);
 	rwsem_init(&space->own_lock, LOCK_RANK_REGION_MAP);
 	space->lock = core->region_lock_global ? &core->region_lock : &space->own_lock;
 	region_map_init(&space->resv, space->lock);
 	for (int node = 0; node < nr_nodes; node++)
 		region_map_init(&space->inst[node], space->lock);
 	return 0;
+}
+
+void page_space_set_subpool(struct page_space *space, struct subpool *subpool, bool is_file)
+{
+	space->subpool = subpool_ref(subpool);
+	space->is_file = is_file;
 }
 
 void page_space_deinit(struct page_space *space)
@@ -119,24 +133,28 @@ void page_space_deinit(struct page_space *space)
 	space->inst = NULL;
 	region_map_deinit(&space->resv);
 	rwsem_deinit(&space->own_lock);
+	subpool_unref(space->subpool);
 }
 
 /* Take a page for @idx and enter it. The changes are for resv and inst. */
-static int take_locked(struct page_space *space, int64_t idx, int node,
+static int take_locked(struct page_space *space, int64_t idx, int node, bool given,
 		       struct region_change *resv, struct region_change *inst,
-		       enum pool_source *ret_source, bool *ret_was_reserved)
+		       struct subpool_taken *ret_taken, bool *ret_was_reserved)
 {
 	bool reserved = region_map_contains_locked(&space->resv, idx);
 
 	if (reserved)
-		node = pool_take_page(&space->core->pool, node, true, ret_source);
+		node = pool_take_page(&space->core->pool, node, true, &ret_taken->source);
+	else if (given)
+		node = subpool_take_given(space->subpool, node, ret_taken);
 	else
-		node = subpool_take_page(&space->core->subpool, node, ret_source);
+		node = subpool_take_page(space->subpool, node, ret_taken);
 	if (node < 0)
 		return reserved ? node : -ENOSPC;
 	*ret_was_reserved = reserved;
 	if (!reserved)
 		region_map_commit_locked(&space->resv, resv);
+	page_count_file_locked(space);
 	region_map_commit_locked(&space->inst[node], inst);
 	return node;
 }
@@ -146,12 +164,14 @@ static int take_locked(struct page_space *space, int64_t idx, int node,
 static void give_locked(struct page_space *space, int node, bool keep_reserved,
 			struct region_change *resv, struct region_change *inst)
 {
+	trace_page_freed(space->object, inst->from, 1, node);
 	region_map_delete_locked(&space->inst[node], inst);
 	if (keep_reserved) {
 		pool_put_page(&space->core->pool, node, true);
 	} else {
 		region_map_delete_locked(&space->resv, resv);
-		subpool_put_page(&space->core->subpool, node);
+		page_count_file_locked(space);
+		subpool_put_page(space->subpool, node);
 	}
 }
 
@@ -179,21 +199,26 @@ static void page_change_free(struct page_change *change)
 	region_change_free(&change->inst);
 }
 
-/* Under the fault mutex of the page: enter it and take its page. 0 or -errno. */
+/* Under the fault mutex of the page: enter it and take its page. 0, 1: it is there, -errno. */
 static int enter_page(struct page_space *space, struct page_entry *entry, int node,
 		      struct page_change *change)
 {
 	int r = -ERANGE;
 
 	rwsem_write_lock(space->lock);
+	if (page_inst_node_locked(space, entry->idx) >= 0) {
+		rwsem_write_unlock(space->lock);
+		return 1;
+	}
 	if (entry->idx < space->nr_pages)
-		r = take_locked(space, entry->idx, node, &change->resv, &change->inst,
-				&entry->source, &entry->reserved);
+		r = take_locked(space, entry->idx, node, false, &change->resv, &change->inst,
+				&entry->taken, &entry->reserved);
 	if (r >= 0) {
 		entry->node = r;
 		entry->next = space->entries;
 		space->entries = entry;
 		space->nr_populating++;
+		page_note_change(space);
 	}
 	rwsem_write_unlock(space->lock);
 	return r < 0 ? r : 0;
@@ -228,7 +253,8 @@ static void untake_page(struct page_space *space, const struct page_entry *entry
 	} else {
 		region_map_delete_locked(&space->inst[entry->node], &change->inst);
 		region_map_delete_locked(&space->resv, &change->resv);
-		subpool_untake_page(&space->core->subpool, entry->node, entry->source);
+		page_count_file_locked(space);
+		subpool_untake_page(space->subpool, entry->node, &entry->taken);
 	}
 	rwsem_write_unlock(space->lock);
 }
@@ -261,7 +287,7 @@ static enum page_outcome page_outcome(enum pool_source source)
 }
 
 /* Under the fault mutex of @idx: take a page, populate it, or put everything back. */
-static int instantiate_page(struct page_space *space, int64_t idx, int node)
+static int instantiate_page(struct page_space *space, int64_t idx, int node, int *ret_node)
 {
 	struct page_change enter, undo; /* undoing must not need memory */
 	struct page_entry entry = {.idx = idx};
@@ -274,6 +300,11 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node)
 	if (r < 0)
 		goto out_enter;
 	r = enter_page(space, &entry, node, &enter);
+	if (r > 0) {
+		*ret_node = page_node(space, idx);
+		r = PAGE_PRESENT;
+		goto out_undo;
+	}
 	if (r < 0)
 		goto out_undo;
 	r = space->file->backing->ops->populate(space->file, idx, entry.node);
@@ -282,7 +313,9 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node)
 		goto out_undo;
 	}
 	finish_page(space, &entry, r, &undo);
-	r = page_outcome(entry.source);
+	*ret_node = r;
+	trace_page_taken(space->object, idx, r, entry.taken.source);
+	r = page_outcome(entry.taken.source);
 out_undo:
 	page_change_free(&undo);
 out_enter:
@@ -290,15 +323,39 @@ out_enter:
 	return r;
 }
 
-int page_instantiate(struct page_space *space, int64_t idx, int node)
+/*
+ * Spares the memory and the write lock where the page is there: on which node, else -ENOENT. It
+ * does not wait for the lock: entering the page looks again.
+ */
+static int seen_on_node(struct page_space *space, int64_t idx)
+{
+	int node;
+
+	if (!rwsem_read_trylock(space->lock))
+		return -ENOENT;
+	node = page_inst_node_locked(space, idx);
+	rwsem_read_unlock(space->lock);
+	return node;
+}
+
+int page_instantiate_on(struct page_space *space, int64_t idx, int node, int *ret_node)
 {
 	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
-	int r = PAGE_PRESENT;
+	int r = PAGE_PRESENT, there = seen_on_node(space, idx);
 
-	if (!page_is_instantiated(space, idx))
-		r = instantiate_page(space, idx, node);
+	if (there < 0)
+		r = instantiate_page(space, idx, node, ret_node);
+	else
+		*ret_node = there;
 	mutex_unlock(mutex);
 	return r;
+}
+
+int page_instantiate(struct page_space *space, int64_t idx, int node)
+{
+	int on;
+
+	return page_instantiate_on(space, idx, node, &on);
 }
 
 /* Page @idx goes, and with it its reservation. */
@@ -431,7 +488,7 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 			  bool keep_reserved)
 {
 	struct page_change change;
-	enum pool_source source;
+	struct subpool_taken taken;
 	bool was_reserved;
 	int node, r;
 
@@ -446,8 +503,8 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 	if (present == (node >= 0) || (present && idx >= space->nr_pages)) {
 		r = 0;
 	} else if (present) {
-		node = take_locked(space, idx, POOL_ANY_NODE, &change.resv, &change.inst,
-				   &source, &was_reserved);
+		node = take_locked(space, idx, POOL_ANY_NODE, true, &change.resv, &change.inst,
+				   &taken, &was_reserved);
 		r = node < 0 ? node : 1;
 	} else {
 		give_locked(space, node, keep_reserved, &change.resv, &change.inst);

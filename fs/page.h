@@ -46,6 +46,9 @@ struct page_entry;
 
 struct page_space {
 	struct page_core *core;    /* set at init */
+	struct subpool *subpool;   /* set before use; what its pages are charged to */
+	bool is_file;              /* set before use; else a private mapping */
+	bool holds_pages;          /* lock; counted as a file of the subpool */
 	struct backing_file *file; /* set at init; not owned */
 	uint64_t object;           /* set at init; fault_key.object */
 	int64_t key_offset;        /* set at init; added to an index for fault_key.idx */
@@ -59,6 +62,8 @@ struct page_space {
 	int64_t nr_populating;               /* lock */
 	struct page_entry *entries;          /* lock; those being populated */
 	struct region_change *final_changes; /* set at init, so that the end needs no memory */
+	uint64_t made_ms;                    /* set at init; clock_time_ms() */
+	_Atomic uint64_t changed_ms; /* the same, when a page was last reserved or came */
 };
 
 /* What became of an instantiation. */
@@ -87,6 +92,13 @@ void page_core_deinit(struct page_core *core);
 
 int page_space_init(struct page_space *space, struct page_core *core, struct backing_file *file,
 		    uint64_t object, int64_t key_offset, int64_t nr_pages);
+/*
+ * Charge its pages to a tenant's subpool, to which it takes a reference, instead of the
+ * mount's;
+ * @is_file: it is counted there while it holds pages or reservations. Before any page is
+ * reserved or instantiated.
+ */
+void page_space_set_subpool(struct page_space *space, struct subpool *subpool, bool is_file);
 /* Uncharge everything. The pages themselves are the backing's to free, which must have
  * happened. */
 void page_space_deinit(struct page_space *space);
@@ -109,6 +121,8 @@ void page_unreserve_map(struct page_space *space, struct region_map *added);
  * Follows hugetlb_no_page() and alloc_hugetlb_folio().
  */
 int page_instantiate(struct page_space *space, int64_t idx, int node);
+/* The same; where it is there, the node that it is on is in @ret_node. */
+int page_instantiate_on(struct page_space *space, int64_t idx, int node, int *ret_node);
 
 /*
  * Free the pages of [from, to) that are there; reservations that were not used stay, as with
@@ -165,6 +179,8 @@ int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to);
 int64_t page_next_instantiated(struct page_space *space, int64_t from, int64_t to);
 int64_t page_next_hole(struct page_space *space, int64_t from);
 bool page_is_instantiated(struct page_space *space, int64_t idx);
+/* The node that page @idx is on, or -1 where it is not there. */
+int page_node(struct page_space *space, int64_t idx);
 
 struct page_range {
 	int64_t from, to;

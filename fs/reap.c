@@ -143,7 +143,7 @@ static void reap_socket(const char *name, bool dry_run)
 static int reap_one(const char *mountpoint, bool dry_run, bool force)
 {
 	char run_dir[PATH_MAX];
-	int r = run_dir_path(mountpoint, run_dir);
+	int r = run_dir_path(RUN_DIR, mountpoint, run_dir);
 
 	if (r < 0) {
 		fprintf(stderr, "hugefuse: reap: %s: %s\n", mountpoint, strerror(-r));

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "fs/state_tree.h"
+#include "fs/subpool.h"
 
 #define JOURNAL_NAME   "journal"
 #define COMPACT_MIN    UINT64_C(65536) /* bytes */
@@ -30,6 +31,7 @@ enum record_type {
 	RECORD_MAP,
 	RECORD_MOVE,
 	RECORD_UNMAP,
+	RECORD_QUOTA,
 	NR_RECORD_TYPES,
 };
 
@@ -117,6 +119,35 @@ static int apply_unmap(struct state *state, const void *payload, size_t length)
 
 /* ---- the mount ---- */
 
+static struct state_quota *find_quota(const struct state *state, uint64_t ino)
+{
+	for (size_t i = 0; i < state->nr_quotas; i++) {
+		if (state->quotas[i].ino == ino)
+			return &state->quotas[i];
+	}
+	return NULL;
+}
+
+static int apply_quota(struct state *state, const void *payload, size_t length)
+{
+	const struct state_quota *quota = payload;
+	struct state_quota *known = find_quota(state, quota->ino), *grown;
+	bool none = quota->max == SUBPOOL_NO_LIMIT && quota->min == 0;
+
+	if (known && none)
+		*known = state->quotas[--state->nr_quotas];
+	else if (known)
+		*known = *quota;
+	if (known || none)
+		return 0;
+	grown = realloc(state->quotas, (state->nr_quotas + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	state->quotas = grown;
+	grown[state->nr_quotas++] = *quota;
+	return 0;
+}
+
 static int apply_options(struct state *state, const void *payload, size_t length)
 {
 	char *options = strndup(payload, length);
@@ -196,6 +227,7 @@ static const struct {
 	[RECORD_MAP] = {apply_map, sizeof(struct state_mapping)},
 	[RECORD_MOVE] = {apply_move, sizeof(uint64_t)},
 	[RECORD_UNMAP] = {apply_unmap, sizeof(uint64_t)},
+	[RECORD_QUOTA] = {apply_quota, sizeof(struct state_quota)},
 };
 
 /* Records are aligned for what they hold. */
@@ -257,6 +289,9 @@ static int append_mount(struct journal *journal, const struct state *state)
 	for (int i = 0; r == 0 && i < state->nr_steps; i++)
 		r = journal_append(journal, RECORD_STEP, &state->steps[i],
 				   sizeof(state->steps[i]));
+	for (size_t i = 0; r == 0 && i < state->nr_quotas; i++)
+		r = journal_append(journal, RECORD_QUOTA, &state->quotas[i],
+				   sizeof(state->quotas[i]));
 	if (r == 0 && state->ready)
 		r = journal_append(journal, RECORD_READY, NULL, 0);
 	return r;
@@ -414,6 +449,23 @@ int state_forget(struct state *state, uint64_t ino)
 	return r;
 }
 
+int state_set_quota(struct state *state, const struct state_quota *quota)
+{
+	return write_record(state, RECORD_QUOTA, quota, sizeof(*quota));
+}
+
+bool state_find_quota(struct state *state, uint64_t ino, struct state_quota *ret_quota)
+{
+	const struct state_quota *quota;
+
+	mutex_lock(&state->lock);
+	quota = find_quota(state, ino);
+	if (quota)
+		*ret_quota = *quota;
+	mutex_unlock(&state->lock);
+	return quota;
+}
+
 int state_add_mapping(struct state *state, const struct state_mapping *mapping)
 {
 	return write_record(state, RECORD_MAP, mapping, sizeof(*mapping));
@@ -542,6 +594,8 @@ void state_close(struct state *state)
 {
 	journal_close(&state->journal);
 	state_tree_free(state);
+	free(state->quotas);
+	state->quotas = NULL;
 	free(state->options);
 	state->options = NULL;
 	mutex_deinit(&state->lock);

@@ -55,6 +55,12 @@ struct state_range {
 	int64_t from, to; /* page indexes */
 };
 
+/* What a directory and what is below it may have; neither: it has no quota. */
+struct state_quota {
+	uint64_t ino;
+	int64_t max, min; /* pages; SUBPOOL_NO_LIMIT, 0 */
+};
+
 #define STATE_STEPS_MAX (2 * (POOL_MAX_NODES + 1)) /* there, and back again */
 
 struct state {
@@ -70,8 +76,10 @@ struct state {
 	struct kernel_pool_loan loan;
 	struct kernel_pool_step steps[STATE_STEPS_MAX]; /* whose outcome is not known */
 	int nr_steps;
-	void *files;    /* lock; a tsearch(3) tree of the files with reservations */
-	void *mappings; /* lock; of the mappings, by id */
+	struct state_quota *quotas; /* lock */
+	size_t nr_quotas;           /* lock */
+	void *files;                /* lock; a tsearch(3) tree of the files with reservations */
+	void *mappings;             /* lock; of the mappings, by id */
 };
 
 /*
@@ -100,6 +108,7 @@ int state_add_step(struct state *state, const struct kernel_pool_step *step);
 int state_reserve(struct state *state, uint64_t ino, int64_t from, int64_t to);
 int state_unreserve(struct state *state, uint64_t ino, int64_t from, int64_t to);
 int state_forget(struct state *state, uint64_t ino);
+int state_set_quota(struct state *state, const struct state_quota *quota);
 int state_add_mapping(struct state *state, const struct state_mapping *mapping);
 int state_move_mapping(struct state *state, uint64_t id);
 int state_drop_mapping(struct state *state, uint64_t id);
@@ -111,4 +120,6 @@ bool state_is_reserved(struct state *state, uint64_t ino, int64_t idx);
 
 /* Copies of all, malloc()ed; their number or -ENOMEM. */
 int64_t state_ranges(struct state *state, struct state_range **ret_ranges);
+/* The quota of the directory @ino: whether it has one. */
+bool state_find_quota(struct state *state, uint64_t ino, struct state_quota *ret_quota);
 int64_t state_mappings(struct state *state, struct state_mapping **ret_mappings);

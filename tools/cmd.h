@@ -27,7 +27,11 @@ int cmd_stat(const struct verb *verb, int argc, char **argv);
 int cmd_ls(const struct verb *verb, int argc, char **argv);
 int cmd_maps(const struct verb *verb, int argc, char **argv);
 int cmd_run(const struct verb *verb, int argc, char **argv);
+int cmd_quota(const struct verb *verb, int argc, char **argv);
 int cmd_probe(const struct verb *verb, int argc, char **argv);
+int cmd_why(const struct verb *verb, int argc, char **argv);
+int cmd_resize(const struct verb *verb, int argc, char **argv);
+int cmd_top(const struct verb *verb, int argc, char **argv);
 int cmd_lockstat(const struct verb *verb, int argc, char **argv);
 /* mount(8)'s helper syntax, when called as mount.hugefuse. */
 int cmd_mount_helper(const struct verb *verb, int argc, char **argv);

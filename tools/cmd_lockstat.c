@@ -14,25 +14,6 @@
 
 #define OPT_RESET 0x200
 
-/* What was waited for most first. */
-static int compare_locks(const void *a, const void *b)
-{
-	const struct snapshot_lock *left = a, *right = b;
-
-	if (left->wait_total != right->wait_total)
-		return left->wait_total > right->wait_total ? -1 : 1;
-	if (left->acquisitions != right->acquisitions)
-		return left->acquisitions > right->acquisitions ? -1 : 1;
-	if (strcmp(left->name, right->name) != 0)
-		return strcmp(left->name, right->name);
-	return left->mode < right->mode ? 1 : -1;
-}
-
-static const char *mode_name(char mode)
-{
-	return mode == 'W' ? "write" : (mode == 'R' ? "read" : "exclusive");
-}
-
 static int print_table(const struct snapshot_locks *locks)
 {
 	static const struct table_column columns[] = {
@@ -56,7 +37,7 @@ static int print_table(const struct snapshot_locks *locks)
 		const struct snapshot_lock *lock = &locks->locks[i];
 
 		table_add(&table, lock->name);
-		table_add(&table, mode_name(lock->mode));
+		table_add(&table, snapshot_lock_mode(lock));
 		table_add(&table, quantity_count(lock->contentions).text);
 		table_add(&table, quantity_count(lock->acquisitions).text);
 		table_add(&table, quantity_microseconds(lock->wait_total).text);
@@ -96,7 +77,8 @@ static json_object *json_lock(const struct snapshot_lock *lock)
 	json_object *object = json_object_new_object();
 
 	json_object_object_add(object, "class", output_json_string(lock->name));
-	json_object_object_add(object, "mode", json_object_new_string(mode_name(lock->mode)));
+	json_object_object_add(object, "mode",
+			       json_object_new_string(snapshot_lock_mode(lock)));
 	json_object_object_add(object, "con_bounces",
 			       json_object_new_uint64(lock->con_bounces));
 	json_object_object_add(object, "contentions",
@@ -140,7 +122,7 @@ static int show_locks(int dir_fd, const char *mountpoint, bool json,
 	if (r < 0)
 		return r;
 	if (locks.count > 1)
-		qsort(locks.locks, locks.count, sizeof(*locks.locks), compare_locks);
+		qsort(locks.locks, locks.count, sizeof(*locks.locks), snapshot_compare_locks);
 	if (json)
 		print_json(mountpoint, &locks);
 	else if (print_table(&locks) < 0)

@@ -51,15 +51,21 @@ static int compare_reserved(const void *a, const void *b)
 	return compare_numbers(left->reserved_kb, right->reserved_kb, a, b);
 }
 
+static int compare_mappings(const void *a, const void *b)
+{
+	const struct snapshot_file *left = a, *right = b;
+
+	return compare_numbers(left->mappings, right->mappings, a, b);
+}
+
 static compare_files find_sort_key(const char *name)
 {
 	static const struct {
 		const char *name;
 		compare_files compare;
 	} keys[] = {
-		{"size", compare_size},
-		{"resident", compare_resident},
-		{"reserved", compare_reserved},
+		{"size", compare_size},         {"resident", compare_resident},
+		{"reserved", compare_reserved}, {"mappings", compare_mappings},
 		{"path", compare_path},
 	};
 	size_t i;
@@ -71,7 +77,21 @@ static compare_files find_sort_key(const char *name)
 	return NULL;
 }
 
-static int print_table(const struct snapshot_rows *rows, uint64_t page_size)
+static void sort_files(struct snapshot_rows *rows, compare_files compare, bool reverse)
+{
+	struct snapshot_file file, *files = rows->files;
+	size_t i;
+
+	if (rows->count > 1)
+		qsort(files, rows->count, sizeof(*files), compare);
+	for (i = 0; reverse && i < rows->count / 2; i++) {
+		file = files[i];
+		files[i] = files[rows->count - 1 - i];
+		files[rows->count - 1 - i] = file;
+	}
+}
+
+static int print_table(const struct snapshot_rows *rows)
 {
 	static const struct table_column columns[] = {
 		{.title = "SIZE"},
@@ -107,20 +127,15 @@ static int print_table(const struct snapshot_rows *rows, uint64_t page_size)
 	return r;
 }
 
-static json_object *json_file(const struct snapshot_file *file, uint64_t page_size)
+static json_object *json_file(const struct snapshot_file *file)
 {
 	json_object *object = json_object_new_object();
 
 	json_object_object_add(object, "inode", json_object_new_uint64(file->inode));
 	json_object_object_add(object, "path", output_json_string(file->path));
 	json_object_object_add(object, "size", json_object_new_uint64(file->size));
-	json_object_object_add(
-		object, "instantiated_pages",
-		json_object_new_uint64(file->instantiated_kb * 1024 / page_size));
 	json_object_object_add(object, "instantiated_bytes",
 			       json_object_new_uint64(file->instantiated_kb * 1024));
-	json_object_object_add(object, "reserved_pages",
-			       json_object_new_uint64(file->reserved_kb * 1024 / page_size));
 	json_object_object_add(object, "reserved_bytes",
 			       json_object_new_uint64(file->reserved_kb * 1024));
 	json_object_object_add(object, "mappings", json_object_new_uint64(file->mappings));
@@ -137,15 +152,20 @@ static void print_json(const char *mountpoint, const struct snapshot_rows *rows,
 	size_t i;
 
 	for (i = 0; i < rows->count; i++)
-		json_object_array_add(files, json_file(&rows->files[i], page_size));
+		json_object_array_add(files, json_file(&rows->files[i]));
 	json_object_object_add(root, "mountpoint", output_json_string(mountpoint));
 	json_object_object_add(root, "page_size", json_object_new_uint64(page_size));
 	json_object_object_add(root, "files", files);
 	output_json_print(root);
 }
 
-static int list_files(const struct verb *verb, const char *mountpoint, bool json,
-		      compare_files compare)
+struct ls_request {
+	const struct verb *verb;
+	compare_files compare;
+	bool json, reverse;
+};
+
+static int list_files(const struct ls_request *request, const char *mountpoint)
 {
 	struct snapshot_pool *pools = NULL;
 	struct snapshot_rows rows = {0};
@@ -159,15 +179,14 @@ static int list_files(const struct verb *verb, const char *mountpoint, bool json
 	if (r >= 0)
 		r = snapshot_read_files(dir_fd, &rows, &error);
 	if (r >= 0) {
-		if (rows.count > 1)
-			qsort(rows.files, rows.count, sizeof(*rows.files), compare);
-		if (json)
+		sort_files(&rows, request->compare, request->reverse);
+		if (request->json)
 			print_json(mountpoint, &rows, pools[0].page_size);
-		else if (print_table(&rows, pools[0].page_size) < 0)
+		else if (print_table(&rows) < 0)
 			r = snapshot_fail(&error, -ENOMEM, "out of memory");
 	}
 	if (r < 0)
-		cmd_fail_at(verb, mountpoint, error.text);
+		cmd_fail_at(request->verb, mountpoint, error.text);
 	snapshot_rows_free(&rows);
 	free(pools);
 	if (dir_fd >= 0)
@@ -181,28 +200,30 @@ int cmd_ls(const struct verb *verb, int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		{"json", no_argument, NULL, CMD_OPT_JSON},
+		{"reverse", no_argument, NULL, 'r'},
 		{"sort", required_argument, NULL, OPT_SORT},
 		CMD_COMMON_OPTIONS,
 	};
-	compare_files compare = compare_path;
-	bool json = false;
+	struct ls_request request = {.verb = verb, .compare = compare_path};
 	int c, exit_code;
 
-	while ((c = cmd_getopt(verb, argc, argv, ":h", long_options, &exit_code)) != -1) {
+	while ((c = cmd_getopt(verb, argc, argv, ":hr", long_options, &exit_code)) != -1) {
 		if (c == CMD_EXIT)
 			return exit_code;
 		if (c == CMD_OPT_JSON)
-			json = true;
+			request.json = true;
+		else if (c == 'r')
+			request.reverse = true;
 		else
-			compare = find_sort_key(optarg);
-		if (!compare)
+			request.compare = find_sort_key(optarg);
+		if (!request.compare)
 			return cmd_fail(verb, EXIT_USAGE,
 					"unknown key '--sort %.100s'; accepted are size, "
-					"resident, reserved and path",
+					"resident, reserved, mappings and path",
 					optarg);
 	}
 	if (argc - optind != 1)
 		return cmd_fail(verb, EXIT_USAGE, "one MOUNTPOINT is to be given, not %d",
 				argc - optind);
-	return list_files(verb, argv[optind], json, compare);
+	return list_files(&request, argv[optind]);
 }

@@ -42,17 +42,19 @@ static const struct verb verbs[] = {
 	},
 	{
 		.name = "stat",
-		.arguments = "[--json] [MOUNTPOINT...]",
+		.arguments = "[--json | --prometheus] [MOUNTPOINT...]",
 		.summary = "pools, faults and options of mounts; of all mounts by default",
-		.help = "      --json           print JSON\n",
+		.help = "      --json           print JSON\n"
+			"      --prometheus     print the text format of Prometheus\n",
 		.run = cmd_stat,
 	},
 	{
 		.name = "ls",
-		.arguments = "[--json] [--sort KEY] MOUNTPOINT",
+		.arguments = "[--json] [--sort KEY] [-r] MOUNTPOINT",
 		.summary = "files with the pages that they hold and reserve",
 		.help = "      --json           print JSON\n"
-			"      --sort KEY       size, resident, reserved, or path (the default)\n",
+			"      --sort KEY       size, resident, reserved, mappings, or path (the default)\n"
+			"  -r, --reverse        the other way round\n",
 		.run = cmd_ls,
 	},
 	{
@@ -70,6 +72,37 @@ static const struct verb verbs[] = {
 		.help = "      --json           print JSON\n"
 			"      --reset          set the counters to zero instead\n",
 		.run = cmd_lockstat,
+	},
+	{
+		.name = "quota",
+		.arguments = "[--json] DIRECTORY [size=SIZE,min_size=SIZE]",
+		.summary = "what a directory may use of a mount: print it, or set it",
+		.help = "      --json           print JSON\n",
+		.run = cmd_quota,
+	},
+	{
+		.name = "why",
+		.arguments = "[--json] PATH|PID",
+		.summary = "why a file, a directory or a process holds pages",
+		.help = "      --json           print JSON\n",
+		.run = cmd_why,
+	},
+	{
+		.name = "top",
+		.arguments = "[-b] [-d SECONDS] [-n N] [--sort KEY] [MOUNTPOINT...]",
+		.summary = "pools, faults, locks and holders, again and again",
+		.help = "  -b, --batch          print the screens one after the other\n"
+			"  -d, --delay SECONDS  between two of them; 2 by default\n"
+			"  -n, --count N        end after so many\n"
+			"      --sort KEY       of holders: total (the default), resident, reserved, name\n",
+		.run = cmd_top,
+	},
+	{
+		.name = "resize",
+		.arguments = "[--json] MOUNTPOINT [+|-]SIZE|N%",
+		.summary = "give a mount's pool another size",
+		.help = "      --json           print JSON\n",
+		.run = cmd_resize,
 	},
 	{
 		.name = "probe",

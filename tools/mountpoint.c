@@ -36,6 +36,34 @@ char *mountpoint_resolve(const char *path)
 	return result;
 }
 
+char *mountpoint_absolute(const char *path)
+{
+	char *copy = strdup(path), *slash, *parent = NULL, *result = realpath(path, NULL);
+	const char *rest;
+
+	if (!copy || result) {
+		free(copy);
+		return result;
+	}
+	/* the longest part that is there, and the rest as it was given */
+	while ((slash = strrchr(copy, '/')) != NULL && !parent) {
+		*slash = '\0';
+		parent = realpath(slash == copy ? "/" : copy, NULL);
+	}
+	if (!parent)
+		parent = realpath(".", NULL);
+	rest = path + strlen(copy);
+	rest += strspn(rest, "/");
+	if (!strchr(path, '/'))
+		rest = path;
+	if (parent &&
+	    asprintf(&result, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, rest) < 0)
+		result = NULL;
+	free(parent);
+	free(copy);
+	return result;
+}
+
 /* "ID PARENT MAJ:MIN ROOT MOUNTPOINT OPTIONS TAG... - TYPE SOURCE SUPEROPTIONS" */
 static int parse_line(char *line, struct mountpoint *ret_mount)
 {

@@ -13,6 +13,12 @@
  */
 char *mountpoint_resolve(const char *path);
 
+/*
+ * An absolute path without symlinks, as far as there are directories; what is behind them may
+ * be gone. To be freed, or NULL with errno.
+ */
+char *mountpoint_absolute(const char *path);
+
 struct mountpoint {
 	char *path;
 	char *source;

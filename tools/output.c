@@ -56,6 +56,24 @@ struct quantity quantity_microseconds(double microseconds)
 	return quantity;
 }
 
+struct quantity quantity_seconds(double seconds)
+{
+	uint64_t whole = (uint64_t)seconds;
+	struct quantity quantity;
+
+	if (seconds < 60)
+		return quantity_microseconds(seconds * 1e6);
+	if (whole < 3600)
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " min", whole / 60);
+	else if (whole < 2 * 86400)
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 ":%02" PRIu64 " h",
+			 whole / 3600, whole / 60 % 60);
+	else
+		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " days",
+			 whole / 86400);
+	return quantity;
+}
+
 struct quantity quantity_count(uint64_t count)
 {
 	struct quantity quantity;
@@ -116,20 +134,20 @@ static size_t nr_characters(const char *text)
 	return count;
 }
 
-/* Cut in place to @max characters, with a mark that something is missing. */
-static void print_cut(const char *text, size_t max)
+/* Cut to @max characters, with a mark that something is missing. */
+static void add_cut(FILE *out, const char *text, size_t max)
 {
 	size_t count = 0, length = 0;
 
 	if (nr_characters(text) <= max || max <= 3) {
-		fputs(text, stdout);
+		fputs(text, out);
 		return;
 	}
 	for (; text[length] != '\0'; length++) {
 		if (((unsigned char)text[length] & 0xc0) != 0x80 && count++ == max - 3)
 			break;
 	}
-	printf("%.*s...", (int)length, text);
+	fprintf(out, "%.*s...", (int)length, text);
 }
 
 static void measure(const struct table *table, size_t widths[TABLE_MAX_COLUMNS])
@@ -183,54 +201,95 @@ static void fit(const struct table *table, size_t *widths, bool *hidden, size_t 
 	*last = *last > kept + excess ? *last - excess : kept;
 }
 
-static void print_row(const struct table *table, const size_t *widths, const bool *hidden,
-		      char *const *cells)
+static void add_row(const struct table *table, const size_t *widths, const bool *hidden,
+		    char *const *cells, FILE *out)
 {
+	size_t owed = 0; /* spaces that come before the next text, if any comes */
 	bool first = true;
-	int column;
 
-	for (column = 0; column < table->nr_columns; column++) {
+	for (int column = 0; column < table->nr_columns; column++) {
 		const char *text = cells ? cells[column] : table->columns[column].title;
 		size_t width = nr_characters(text);
-		int pad = width < widths[column] ? (int)(widths[column] - width) : 0;
+		size_t pad = width < widths[column] ? widths[column] - width : 0;
 
 		if (hidden[column])
 			continue;
-		printf("%*s", first ? 0 : COLUMN_GAP, "");
+		owed += first ? 0 : COLUMN_GAP;
 		if (!table->columns[column].left)
-			printf("%*s", pad, "");
-		print_cut(text, widths[column]);
-		if (table->columns[column].left && column < table->nr_columns - 1)
-			printf("%*s", pad, "");
+			owed += pad;
+		if (*text != '\0') {
+			fprintf(out, "%*s", (int)owed, "");
+			owed = 0;
+			add_cut(out, text, widths[column]);
+		}
+		if (table->columns[column].left)
+			owed += pad;
 		first = false;
 	}
-	putchar('\n');
 }
 
-int table_print(const struct table *table, unsigned int width)
+static int give_row(const struct table *table, const size_t *widths, const bool *hidden,
+		    char *const *cells, const struct table_sink *sink)
+{
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	if (!out)
+		return -ENOMEM;
+	add_row(table, widths, hidden, cells, out);
+	if (fclose(out) != 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	sink->row(sink->data, cells == NULL, text);
+	free(text);
+	return 0;
+}
+
+int table_give(const struct table *table, unsigned int width, const struct table_sink *sink)
 {
 	size_t widths[TABLE_MAX_COLUMNS], i;
 	bool hidden[TABLE_MAX_COLUMNS] = {false};
+	int r;
 
 	if (table->failed)
 		return -ENOMEM;
 	measure(table, widths);
 	if (width != 0)
 		fit(table, widths, hidden, width);
-	print_row(table, widths, hidden, NULL);
-	for (i = 0; i + (size_t)table->nr_columns <= table->nr_cells;
+	r = give_row(table, widths, hidden, NULL, sink);
+	for (i = 0; r == 0 && i + (size_t)table->nr_columns <= table->nr_cells;
 	     i += (size_t)table->nr_columns)
-		print_row(table, widths, hidden, table->cells + i);
-	return 0;
+		r = give_row(table, widths, hidden, table->cells + i, sink);
+	return r;
+}
+
+static void print_row(void *data, bool heading, const char *text)
+{
+	puts(text);
+}
+
+int table_print(const struct table *table, unsigned int width)
+{
+	return table_give(table, width, &(struct table_sink){print_row, NULL});
 }
 
 unsigned int output_width(void)
 {
+	const char *columns = getenv("COLUMNS");
 	struct winsize size;
+	char *end;
+	long width;
 
-	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+	if (!isatty(STDOUT_FILENO))
 		return 0;
-	return size.ws_col;
+	if (columns) {
+		width = strtol(columns, &end, 10);
+		if (end != columns && *end == '\0' && width > 0 && width <= 65535)
+			return (unsigned int)width;
+	}
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 ? 0 : size.ws_col;
 }
 
 /* ---- JSON ---- */

@@ -85,9 +85,11 @@ need_root()
 
 # shellcheck disable=SC2034 # for those who source this
 build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 libfuse3-dev fuse3 libnuma-dev
-		liburcu-dev libjson-c-dev)
+		liburcu-dev libjson-c-dev libncurses-dev)
 # shellcheck disable=SC2034
 style_packages=(clang-format codespell mandoc shellcheck)
+# shellcheck disable=SC2034
+mount_packages=(tmux)
 # shellcheck disable=SC2034
 chroot_packages=(debootstrap debian-archive-keyring)
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading .hugefuse: plain files, pools, and tables whose first line names the columns. A
- * column that is not known here is skipped, and one that is missing is an error, so that a
- * newer daemon's tables can be read.
+ * Reading .hugefuse: its directory, plain files, and pools.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,11 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/escape.h"
 #include "tools/snapshot.h"
+#include "tools/snapshot_table.h"
 
-#define DIRECTORY   ".hugefuse"
-#define MAX_COLUMNS 64
+#define DIRECTORY ".hugefuse"
 
 int snapshot_fail(struct snapshot_error *error, int code, const char *format, ...)
 {
@@ -98,7 +95,7 @@ out_close:
 	return r;
 }
 
-static int parse_u64(const char *text, int base, uint64_t *ret_value)
+int snapshot_parse_u64(const char *text, int base, uint64_t *ret_value)
 {
 	char *end;
 
@@ -123,7 +120,7 @@ static int read_number(int dir_fd, const char *dir, const char *name, uint64_t *
 	if (length < 0)
 		return (int)length;
 	text[strcspn(text, "\n")] = '\0';
-	r = parse_u64(text, 10, ret_value);
+	r = snapshot_parse_u64(text, 10, ret_value);
 	if (r < 0)
 		snapshot_fail(error, r, DIRECTORY "/%s: '%.40s' is no number", path, text);
 	free(text);
@@ -224,254 +221,4 @@ int snapshot_read_pools(int dir_fd, struct snapshot_pool **ret_pools,
 	qsort(pools, (size_t)count, sizeof(*pools), compare_pools);
 	*ret_pools = pools;
 	return count;
-}
-
-/* ---- tables ---- */
-
-enum field_kind {
-	FIELD_DECIMAL,
-	FIELD_HEX,
-	FIELD_TEXT,
-};
-
-struct field {
-	const char *name;
-	enum field_kind kind;
-	size_t offset;
-};
-
-struct table_layout {
-	const char *file;
-	const struct field *fields;
-	int nr_fields;
-	size_t row_size;
-};
-
-/* Cut a line into its words, in place. Returns their number, at most MAX_COLUMNS. */
-static int split_words(char *line, char *words[MAX_COLUMNS])
-{
-	char *save = NULL, *word;
-	int count = 0;
-
-	for (word = strtok_r(line, " ", &save); word && count < MAX_COLUMNS;
-	     word = strtok_r(NULL, " ", &save))
-		words[count++] = word;
-	return count;
-}
-
-static char *next_line(char **cursor)
-{
-	char *line = *cursor, *end;
-
-	if (*line == '\0')
-		return NULL;
-	end = strchr(line, '\n');
-	*cursor = end ? end + 1 : line + strlen(line);
-	if (end)
-		*end = '\0';
-	return line;
-}
-
-/* Find which column each field is in. */
-static int read_heading(const struct table_layout *layout, char *line, int *columns,
-			int *ret_nr_columns, struct snapshot_error *error)
-{
-	char *words[MAX_COLUMNS];
-	int i, j, count = line ? split_words(line, words) : 0;
-
-	for (i = 0; i < layout->nr_fields; i++) {
-		for (j = 0; j < count && strcmp(words[j], layout->fields[i].name) != 0;)
-			j++;
-		if (j == count)
-			return snapshot_fail(error, -EBADMSG,
-					     DIRECTORY
-					     "/%s: line 1 names no column '%s'; are the "
-					     "daemon and this program of one version?",
-					     layout->file, layout->fields[i].name);
-		columns[i] = j;
-	}
-	*ret_nr_columns = count;
-	return 0;
-}
-
-static int read_row(const struct table_layout *layout, char **words, const int *columns,
-		    char *row)
-{
-	int i, r = 0;
-
-	for (i = 0; i < layout->nr_fields && r == 0; i++) {
-		const struct field *field = &layout->fields[i];
-		char *word = words[columns[i]];
-
-		if (field->kind == FIELD_TEXT) {
-			unescape(word);
-			*(const char **)(row + field->offset) = word;
-		} else {
-			r = parse_u64(word, field->kind == FIELD_HEX ? 16 : 10,
-				      (uint64_t *)(row + field->offset));
-		}
-		if (r < 0)
-			return -(i + 1);
-	}
-	return 0;
-}
-
-static int parse_table(const struct table_layout *layout, struct snapshot_rows *table,
-		       struct snapshot_error *error)
-{
-	int columns[MAX_COLUMNS], nr_columns = 0, line_number = 1, nr_words, r;
-	char *cursor = table->text, *line, *words[MAX_COLUMNS];
-	size_t size = 0;
-
-	line = next_line(&cursor);
-	r = read_heading(layout, line, columns, &nr_columns, error);
-	if (r < 0)
-		return r;
-	while ((line = next_line(&cursor)) != NULL) {
-		line_number++;
-		nr_words = split_words(line, words);
-		if (nr_words == 0)
-			continue;
-		if (nr_words == nr_columns - 1) /* an empty path is the last field */
-			words[nr_words++] = line + strlen(line);
-		if (nr_words != nr_columns)
-			return snapshot_fail(error, -EBADMSG,
-					     DIRECTORY
-					     "/%s: line %d has %d fields instead of %d",
-					     layout->file, line_number, nr_words, nr_columns);
-		if (table->count == size) {
-			void *bigger;
-
-			size = size ? 2 * size : 64;
-			bigger = reallocarray(table->rows, size, layout->row_size);
-			if (!bigger)
-				return snapshot_fail(error, -ENOMEM, "out of memory");
-			table->rows = bigger;
-		}
-		r = read_row(layout, words, columns,
-			     (char *)table->rows + table->count * layout->row_size);
-		if (r < 0)
-			return snapshot_fail(error, -EBADMSG,
-					     DIRECTORY "/%s: line %d: '%.40s' is no %s",
-					     layout->file, line_number, words[columns[-r - 1]],
-					     layout->fields[-r - 1].name);
-		table->count++;
-	}
-	return 0;
-}
-
-static int read_table(int dir_fd, const struct table_layout *layout,
-		      struct snapshot_rows *ret_rows, struct snapshot_error *error)
-{
-	struct snapshot_rows table = {0};
-	long length;
-	int r;
-
-	length = snapshot_read_text(dir_fd, layout->file, &table.text, error);
-	if (length < 0)
-		return (int)length;
-	if (strlen(table.text) != (size_t)length)
-		r = snapshot_fail(error, -EBADMSG, DIRECTORY "/%s: a NUL byte is in it",
-				  layout->file);
-	else
-		r = parse_table(layout, &table, error);
-	if (r < 0) {
-		snapshot_rows_free(&table);
-		return r;
-	}
-	*ret_rows = table;
-	return 0;
-}
-
-#define FIELD(type, member, field_kind)                            \
-	{                                                          \
-#member, field_kind, offsetof(struct type, member) \
-	}
-
-int snapshot_read_files(int dir_fd, struct snapshot_rows *ret_rows,
-			struct snapshot_error *error)
-{
-	static const struct field fields[] = {
-		FIELD(snapshot_file, inode, FIELD_DECIMAL),
-		FIELD(snapshot_file, size, FIELD_DECIMAL),
-		FIELD(snapshot_file, reserved_kb, FIELD_DECIMAL),
-		FIELD(snapshot_file, instantiated_kb, FIELD_DECIMAL),
-		FIELD(snapshot_file, mappings, FIELD_DECIMAL),
-		FIELD(snapshot_file, way, FIELD_TEXT),
-		FIELD(snapshot_file, links, FIELD_DECIMAL),
-		FIELD(snapshot_file, uid, FIELD_DECIMAL),
-		FIELD(snapshot_file, path, FIELD_TEXT),
-	};
-	static const struct table_layout layout = {"files", fields,
-						   sizeof(fields) / sizeof(fields[0]),
-						   sizeof(struct snapshot_file)};
-
-	return read_table(dir_fd, &layout, ret_rows, error);
-}
-
-int snapshot_read_maps(int dir_fd, struct snapshot_rows *ret_rows, struct snapshot_error *error)
-{
-	static const struct field fields[] = {
-		FIELD(snapshot_mapping, mapping, FIELD_DECIMAL),
-		FIELD(snapshot_mapping, pid, FIELD_DECIMAL),
-		FIELD(snapshot_mapping, comm, FIELD_TEXT),
-		FIELD(snapshot_mapping, uid, FIELD_DECIMAL),
-		FIELD(snapshot_mapping, start, FIELD_HEX),
-		FIELD(snapshot_mapping, end, FIELD_HEX),
-		FIELD(snapshot_mapping, offset, FIELD_HEX),
-		FIELD(snapshot_mapping, inode, FIELD_DECIMAL),
-		FIELD(snapshot_mapping, kind, FIELD_TEXT),
-		FIELD(snapshot_mapping, way, FIELD_TEXT),
-		FIELD(snapshot_mapping, reserved, FIELD_DECIMAL),
-		FIELD(snapshot_mapping, instantiated, FIELD_DECIMAL),
-		FIELD(snapshot_mapping, path, FIELD_TEXT),
-	};
-	static const struct table_layout layout = {"maps", fields,
-						   sizeof(fields) / sizeof(fields[0]),
-						   sizeof(struct snapshot_mapping)};
-
-	return read_table(dir_fd, &layout, ret_rows, error);
-}
-
-int snapshot_read_values(int dir_fd, const char *name, struct snapshot_rows *ret_rows,
-			 struct snapshot_error *error)
-{
-	struct snapshot_rows rows = {0};
-	char *cursor, *line, *words[MAX_COLUMNS];
-	long length;
-	int nr_words, r = 0;
-
-	length = snapshot_read_text(dir_fd, name, &rows.text, error);
-	if (length < 0)
-		return (int)length;
-	/* a row takes at least four bytes: "a 1\n" */
-	rows.values = calloc((size_t)length / 4 + 1, sizeof(*rows.values));
-	if (!rows.values)
-		r = snapshot_fail(error, -ENOMEM, "out of memory");
-	for (cursor = rows.text; r == 0 && (line = next_line(&cursor)) != NULL;) {
-		nr_words = split_words(line, words);
-		if (nr_words == 2 && rows.count == 0 && strcmp(words[0], "name") == 0)
-			continue; /* a heading */
-		if (nr_words == 2)
-			rows.values[rows.count++] = (struct snapshot_value){words[0], words[1]};
-		else if (nr_words != 0)
-			r = snapshot_fail(error, -EBADMSG,
-					  DIRECTORY "/%s: '%.40s' has no one value", name,
-					  words[0]);
-	}
-	if (r < 0) {
-		snapshot_rows_free(&rows);
-		return r;
-	}
-	*ret_rows = rows;
-	return 0;
-}
-
-void snapshot_rows_free(struct snapshot_rows *rows)
-{
-	if (!rows)
-		return;
-	free(rows->rows);
-	free(rows->text);
-	*rows = (struct snapshot_rows){0};
 }

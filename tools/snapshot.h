@@ -33,20 +33,53 @@ struct snapshot_pool {
 int snapshot_read_pools(int dir_fd, struct snapshot_pool **ret_pools,
 			struct snapshot_error *error);
 
+/* What an optional column does not say. */
+#define SNAPSHOT_UNKNOWN UINT64_MAX
+
 struct snapshot_file {
 	uint64_t inode;
 	uint64_t size; /* bytes */
 	uint64_t reserved_kb, instantiated_kb;
 	uint64_t mappings, links, uid;
+	/* since the Epoch, or 0; SNAPSHOT_UNKNOWN as user_pid without the column */
+	uint64_t made_ms, changed_ms;
+	uint64_t user_pid; /* who last mapped, sized or wrote it */
 	const char *way;
-	const char *path; /* unescaped */
+	const char *holders; /* process ids with commas; "" or "-" */
+	const char *path;    /* unescaped */
 };
 
 struct snapshot_mapping {
 	uint64_t mapping, pid, uid, inode;
 	uint64_t start, end, offset;     /* bytes */
 	uint64_t reserved, instantiated; /* pages */
+	/* SNAPSHOT_UNKNOWN without the column */
+	uint64_t reserved_kb, instantiated_kb, touched_kb;
+	uint64_t ns_pid;  /* in its own pid namespace */
+	uint64_t made_ms; /* since the Epoch, or 0 */
 	const char *comm, *kind, *way, *path;
+	const char
+		*namespaces; /* that are not the daemon's: "pid", "mnt", "pid,mnt", "-", "" */
+	const char *state;   /* "running", "disconnected", "exited", or "" */
+};
+
+/* A directory with a quota of its own; the first row is the mount. */
+struct snapshot_tenant {
+	uint64_t size_kb; /* SNAPSHOT_UNKNOWN: no limit */
+	uint64_t min_size_kb, used_kb;
+	uint64_t reserved_kb; /* of min_size, and not used */
+	uint64_t files, refused;
+	const char *path;
+};
+
+/* What of a file, or of a private mapping, is reserved and was not touched. */
+struct snapshot_reserved {
+	const char *kind; /* "file" or "mapping" */
+	uint64_t number;  /* inode, or number of the mapping */
+	uint64_t reserved_kb, instantiated_kb;
+	uint64_t changed_ms; /* since the Epoch */
+	const char *holders; /* as in snapshot_file */
+	const char *path;
 };
 
 struct snapshot_value {
@@ -61,6 +94,8 @@ struct snapshot_rows {
 		void *rows;
 		struct snapshot_file *files;
 		struct snapshot_mapping *mappings;
+		struct snapshot_tenant *tenants;
+		struct snapshot_reserved *reserved;
 		struct snapshot_value *values;
 	};
 };
@@ -69,6 +104,10 @@ int snapshot_read_files(int dir_fd, struct snapshot_rows *ret_rows,
 			struct snapshot_error *error);
 int snapshot_read_maps(int dir_fd, struct snapshot_rows *ret_rows,
 		       struct snapshot_error *error);
+int snapshot_read_reserved(int dir_fd, struct snapshot_rows *ret_rows,
+			   struct snapshot_error *error);
+int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
+			  struct snapshot_error *error);
 /* fault_stat: names with values, which are kept as text. */
 int snapshot_read_values(int dir_fd, const char *name, struct snapshot_rows *ret_rows,
 			 struct snapshot_error *error);
@@ -96,6 +135,10 @@ int snapshot_parse_locks(char *text, struct snapshot_locks *ret_locks,
 int snapshot_read_locks(int dir_fd, struct snapshot_locks *ret_locks,
 			struct snapshot_error *error);
 int snapshot_reset_locks(int dir_fd, struct snapshot_error *error);
+/* For qsort(): what was waited for most first. */
+int snapshot_compare_locks(const void *a, const void *b);
+/* "write", "read" or "exclusive". */
+const char *snapshot_lock_mode(const struct snapshot_lock *lock);
 void snapshot_locks_free(struct snapshot_locks *locks);
 
 /* Put the line together. Returns @code, which is negative. */

@@ -136,3 +136,21 @@ void snapshot_locks_free(struct snapshot_locks *locks)
 	free(locks->text);
 	*locks = (struct snapshot_locks){0};
 }
+
+int snapshot_compare_locks(const void *a, const void *b)
+{
+	const struct snapshot_lock *left = a, *right = b;
+
+	if (left->wait_total != right->wait_total)
+		return left->wait_total > right->wait_total ? -1 : 1;
+	if (left->acquisitions != right->acquisitions)
+		return left->acquisitions > right->acquisitions ? -1 : 1;
+	if (strcmp(left->name, right->name) != 0)
+		return strcmp(left->name, right->name);
+	return left->mode < right->mode ? 1 : -1;
+}
+
+const char *snapshot_lock_mode(const struct snapshot_lock *lock)
+{
+	return lock->mode == 'W' ? "write" : (lock->mode == 'R' ? "read" : "exclusive");
+}
