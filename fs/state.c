@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "fs/state_tree.h"
-#include "fs/subpool.h"
 
 #define JOURNAL_NAME   "journal"
 #define COMPACT_MIN    UINT64_C(65536) /* bytes */
@@ -119,33 +118,9 @@ static int apply_unmap(struct state *state, const void *payload, size_t length)
 
 /* ---- the mount ---- */
 
-static struct state_quota *find_quota(const struct state *state, uint64_t ino)
-{
-	for (size_t i = 0; i < state->nr_quotas; i++) {
-		if (state->quotas[i].ino == ino)
-			return &state->quotas[i];
-	}
-	return NULL;
-}
-
 static int apply_quota(struct state *state, const void *payload, size_t length)
 {
-	const struct state_quota *quota = payload;
-	struct state_quota *known = find_quota(state, quota->ino), *grown;
-	bool none = quota->max == SUBPOOL_NO_LIMIT && quota->min == 0;
-
-	if (known && none)
-		*known = state->quotas[--state->nr_quotas];
-	else if (known)
-		*known = *quota;
-	if (known || none)
-		return 0;
-	grown = realloc(state->quotas, (state->nr_quotas + 1) * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	state->quotas = grown;
-	grown[state->nr_quotas++] = *quota;
-	return 0;
+	return state_tree_set_quota(state, payload);
 }
 
 static int apply_options(struct state *state, const void *payload, size_t length)
@@ -459,7 +434,7 @@ bool state_find_quota(struct state *state, uint64_t ino, struct state_quota *ret
 	const struct state_quota *quota;
 
 	mutex_lock(&state->lock);
-	quota = find_quota(state, ino);
+	quota = state_tree_find_quota(state, ino);
 	if (quota)
 		*ret_quota = *quota;
 	mutex_unlock(&state->lock);
@@ -594,8 +569,6 @@ void state_close(struct state *state)
 {
 	journal_close(&state->journal);
 	state_tree_free(state);
-	free(state->quotas);
-	state->quotas = NULL;
 	free(state->options);
 	state->options = NULL;
 	mutex_deinit(&state->lock);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/subpool.h"
+
 static int compare_u64(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -90,11 +92,42 @@ void state_tree_drop_mapping(struct state *state, uint64_t id)
 	free(node);
 }
 
+struct state_quota *state_tree_find_quota(const struct state *state, uint64_t ino)
+{
+	for (size_t i = 0; i < state->nr_quotas; i++) {
+		if (state->quotas[i].ino == ino)
+			return &state->quotas[i];
+	}
+	return NULL;
+}
+
+int state_tree_set_quota(struct state *state, const struct state_quota *quota)
+{
+	struct state_quota *known = state_tree_find_quota(state, quota->ino), *grown;
+	bool none = quota->max == SUBPOOL_NO_LIMIT && quota->min == 0;
+
+	if (known && none)
+		*known = state->quotas[--state->nr_quotas];
+	else if (known)
+		*known = *quota;
+	if (known || none)
+		return 0;
+	grown = realloc(state->quotas, (state->nr_quotas + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	state->quotas = grown;
+	grown[state->nr_quotas++] = *quota;
+	return 0;
+}
+
 void state_tree_free(struct state *state)
 {
 	tdestroy(state->files, free_file);
 	tdestroy(state->mappings, free);
 	state->files = state->mappings = NULL;
+	free(state->quotas);
+	state->quotas = NULL;
+	state->nr_quotas = 0;
 }
 
 struct ranges {

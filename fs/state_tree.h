@@ -25,6 +25,9 @@ void state_tree_drop_file(struct state *state, uint64_t ino);
 /* 0 or -ENOMEM. */
 int state_tree_add_mapping(struct state *state, const struct state_mapping *mapping);
 void state_tree_drop_mapping(struct state *state, uint64_t id);
+/* The quota of the directory @ino, or NULL; set it. 0 or -ENOMEM. */
+struct state_quota *state_tree_find_quota(const struct state *state, uint64_t ino);
+int state_tree_set_quota(struct state *state, const struct state_quota *quota);
 void state_tree_free(struct state *state);
 
 /* Copies of all, malloc()ed; their number or -ENOMEM. */
