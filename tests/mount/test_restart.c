@@ -92,6 +92,21 @@ static void make_files(const struct fixture *fixture)
 	assert_int_equal(mkfifo(fixture_path(fixture, "dir/fifo"), 0600), 0);
 }
 
+/* Each file, but not since when and for whom: that begins again. */
+static char *read_files(const struct fixture *fixture)
+{
+	char *text = fixture_text(fixture, "files"), *to = text;
+	int column = 0;
+
+	for (const char *from = text; *from; from++) {
+		column = *from == '\n' ? 0 : column + (*from == ' ');
+		if (column < 9)
+			*to++ = *from;
+	}
+	*to = '\0';
+	return text;
+}
+
 static void files_stay(const char *backing)
 {
 	struct file_facts before[8], after;
@@ -105,7 +120,7 @@ static void files_stay(const char *backing)
 	make_files(&fixture);
 	for (int i = 0; i < 8; i++)
 		before[i] = read_facts(&fixture, names[i]);
-	files = fixture_text(&fixture, "files");
+	files = read_files(&fixture);
 	for (int round = 0; round < 3; round++) {
 		struct counts counts = read_counts(&fixture);
 		char *now;
@@ -113,7 +128,7 @@ static void files_stay(const char *backing)
 		fixture_kill(&fixture);
 		fixture_restart(&fixture, round == 1 ? also : all);
 		expect_counts(&fixture, counts);
-		now = fixture_text(&fixture, "files");
+		now = read_files(&fixture);
 		assert_string_equal(now, files);
 		free(now);
 		for (int i = 0; i < 8; i++) {
