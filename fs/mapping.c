@@ -180,6 +180,7 @@ void mapping_put(struct mapping *mapping)
 		return;
 	for (uint32_t i = 0; i < mapping->nr_uffds; i++)
 		close(mapping->uffd[i]);
+	free(mapping->removal);
 	region_map_deinit(&mapping->added);
 	page_space_deinit(&mapping->own_space);
 	uncount(mapping);

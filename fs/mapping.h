@@ -49,6 +49,8 @@ struct private_file {
 	struct mapping *mapping;
 };
 
+struct removal;
+
 struct mapping {
 	uint64_t id;      /* set at init */
 	uint64_t key[2];  /* set at init; what a forked child must show */
@@ -64,11 +66,12 @@ struct mapping {
 	struct region_map added; /* what a pending shared mapping has newly reserved */
 	int64_t from, to;        /* set at init; page indexes */
 
-	struct client *client;         /* set at attach */
-	struct mapping *next;          /* client->lock: the client's list */
-	int uffd[HUGEFUSE_MAX_SHARDS]; /* set at register; closed with the mapping */
-	uint32_t nr_uffds;             /* set at register; 0: the kernel serves the faults */
-	int64_t shard_pages;           /* set at register */
+	struct client *client;           /* set at attach */
+	struct mapping *next;            /* client->lock: the client's list */
+	int uffd[HUGEFUSE_MAX_SHARDS];   /* set at register; closed with the mapping */
+	uint32_t nr_uffds;               /* set at register; 0: the kernel serves the faults */
+	int64_t shard_pages;             /* set at register */
+	struct removal *_Atomic removal; /* the fault service's, while it serves this */
 
 	struct mutex lock;         /* LOCK_RANK_MAPPING */
 	struct segments *segments; /* rcu; replaced under lock */

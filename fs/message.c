@@ -116,6 +116,7 @@ static bool is_userfaultfd(int fd)
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	char path[40], target[32];
 	ssize_t len;
+	int r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	len = readlink(path, target, sizeof(target) - 1);
@@ -125,7 +126,10 @@ static bool is_userfaultfd(int fd)
 	if (strcmp(target, "anon_inode:[userfaultfd]") != 0)
 		return false;
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	return poll(&poll_fd, 1, 0) >= 0 && !(poll_fd.revents & POLLERR);
+	do
+		r = poll(&poll_fd, 1, 0);
+	while (r < 0 && errno == EINTR);
+	return r >= 0 && !(poll_fd.revents & POLLERR);
 }
 
 /* Whether @received describes all of @mapping, and has a userfaultfd for each part of it. */
@@ -167,7 +171,12 @@ static int register_mapping(const struct message_context *context, struct mappin
 		(int64_t)(received->msg.shard_length / context->mount->backing->page_size);
 	mapping->nr_uffds = received->nr_fds;
 	received->nr_fds = 0; /* they are the mapping's now */
-	return fault_service_add(context->mount->fault_service, mapping);
+	r = fault_service_add(context->mount->fault_service, mapping);
+	/* Nobody reads them: they have to be closed, or the client waits for that for ever. */
+	if (r < 0)
+		mapping_unmap(mapping, received->msg.address,
+			      received->msg.address + received->msg.length);
+	return r;
 }
 
 static int message_register(const struct message_context *context, struct client *client,
@@ -180,6 +189,8 @@ static int message_register(const struct message_context *context, struct client
 		return send_error(client, -ENOENT);
 	r = register_mapping(context, mapping, received);
 	mapping_put(mapping);
+	if (r < 0)
+		control_reap(context->control, client);
 	return send_error(client, r);
 }
 
@@ -207,8 +218,9 @@ static void populate_done(void *data)
 	struct client *client = data;
 
 	client->populating = false;
-	/* If it cannot be sent the client is gone, or does not read and will be. */
-	send_error(client, 0);
+	/* Whoever waits for what cannot be sent hears of that. */
+	if (send_error(client, 0) < 0)
+		shutdown(client->socket, SHUT_RDWR);
 	client_put(client);
 }
 

@@ -34,6 +34,7 @@ struct fixture {
 	unsigned long page_size;
 	struct kernel_counts before;
 	const char *expected; /* what the daemon is to say once, else it says nothing bad */
+	bool excused;         /* it may say that something failed */
 };
 
 /* Exit with SKIP_EXIT, saying why, unless this is root and has /dev/fuse. Call it first in
