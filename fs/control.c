@@ -450,8 +450,6 @@ static int request_plain_map(struct mount *mount, struct inode *inode, int open_
 {
 	int r = 0;
 
-	if (!mount->has_passthrough)
-		return -EOPNOTSUPP;
 	if (map->flags & HUGEFUSE_MAP_WRITE && (open_flags & O_ACCMODE) == O_RDWR)
 		r = file_grow(mount, inode, (off_t)(map->offset + map->length));
 	if (r < 0)
@@ -460,6 +458,28 @@ static int request_plain_map(struct mount *mount, struct inode *inode, int open_
 	map->shards = 0;
 	map->socket[0] = '\0';
 	return 0;
+}
+
+/*
+ * Where the size is what is reserved, whoever has a descriptor of the pages can make the file
+ * longer without our knowing, and take the room that others have reserved: it is given to those
+ * who could do that without it.
+ */
+static bool may_have_descriptor(const struct mount *mount, uid_t uid)
+{
+	return !mount->backing->reserves_size || uid == 0 || uid == geteuid();
+}
+
+/* Make the file as long as what is mapped: by whole pages where hugetlbfs does so. */
+static int grow_mapped(struct mount *mount, struct inode *inode, int64_t to,
+		       const struct hugefuse_ioc_map *map)
+{
+	int r;
+
+	if (!mount->backing->reserves_size)
+		return file_grow(mount, inode, to * (off_t)mount->backing->page_size);
+	r = file_grow(mount, inode, (off_t)(map->offset + map->length));
+	return r == -ENOSPC ? -ENOMEM : r;
 }
 
 int control_request_map(struct control *control, struct inode *inode, int open_flags,
@@ -475,11 +495,13 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	r = check_map(mount, open_flags, map);
 	if (r < 0)
 		return r;
-	if (mount->backing->reserves_size)
+	if (mount->has_passthrough)
 		return request_plain_map(mount, inode, open_flags, map);
 	/* Others do not get to the socket. */
 	if (geteuid() != 0 && uid != geteuid())
 		return -EACCES;
+	if (!may_have_descriptor(mount, uid))
+		return -EOPNOTSUPP;
 	pid = client_process_of(tid);
 	if (pid < 0)
 		return pid;
@@ -490,11 +512,10 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 		r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
 	if (r < 0)
 		return r;
-	/* By whole pages, as on hugetlbfs. */
 	if (cached_is_busy(inode, is_cached))
 		r = -EBUSY;
 	else if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
-		r = file_grow(mount, inode, to * (off_t)mount->backing->page_size);
+		r = grow_mapped(mount, inode, to, map);
 	if (r == 0)
 		r = token_new(&control->tokens, mapping, pid, uid, map->token);
 	if (r < 0) {
@@ -503,7 +524,7 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	}
 	inode_note_user(inode, pid, uid);
 	map->page_size = mount->backing->page_size;
-	map->shards = nr_shards(control, to - from);
+	map->shards = mount->backing->reserves_size ? 0 : nr_shards(control, to - from);
 	strcpy(map->socket, control->socket_path);
 	return 0;
 }

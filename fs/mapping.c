@@ -24,7 +24,8 @@ static _Atomic uint64_t next_mapping_id = 1;
 /* Whether the mapping counts on the file's reservations. */
 static bool relies_on_file(const struct mapping *mapping)
 {
-	return !(mapping->flags & (HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE));
+	return !mapping->mount->backing->reserves_size &&
+	       !(mapping->flags & (HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE));
 }
 
 static int mapping_init(struct mapping *mapping, struct mount *mount, struct inode *inode,
@@ -47,7 +48,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 	mapping->from = from;
 	mapping->to = to;
 	mapping->nr_refs = 1;
-	if (mapping->flags & HUGEFUSE_MAP_PRIVATE) {
+	if (mapping->flags & HUGEFUSE_MAP_PRIVATE && !mount->backing->reserves_size) {
 		private_backing_init(mapping);
 		r = page_space_init(&mapping->own_space, &mount->core,
 				    &mapping->private_file.file, PRIVATE_OBJECT | mapping->id,
@@ -103,7 +104,7 @@ int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int ac
 	r = mapping_make(mount, inode, flags, access_mode, from, to, &mapping);
 	if (r < 0)
 		return (int)r;
-	if (!(flags & HUGEFUSE_MAP_NORESERVE)) {
+	if (!(flags & HUGEFUSE_MAP_NORESERVE) && !mount->backing->reserves_size) {
 		rwsem_read_lock(&inode->lock);
 		r = page_reserve(mapping->space, from, to,
 				 flags & HUGEFUSE_MAP_PRIVATE ? NULL : &mapping->added);
@@ -416,7 +417,7 @@ int mapping_unmap(struct mapping *mapping, uint64_t start, uint64_t end)
 		segments_cut(segments, old, start, end, page_size);
 	if (!segments || (segments->nr > SEGMENTS_MAX && segments->nr > old->nr))
 		r = -ENOMEM;
-	else if (mapping->flags & HUGEFUSE_MAP_PRIVATE)
+	else if (mapping_has_own_pages(mapping))
 		r = forget_pages(mapping, old, start, end);
 	if (r == 0) {
 		segments_replace(mapping, segments);
@@ -469,7 +470,7 @@ void mapping_discard(struct mapping *mapping, uint64_t start, uint64_t end)
 	int64_t idx, to;
 	int nr;
 
-	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE))
+	if (!mapping_has_own_pages(mapping))
 		return;
 	nr = mapping_segments(mapping, &segments);
 	for (int i = 0; i < nr; i++) {

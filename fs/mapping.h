@@ -61,7 +61,7 @@ struct mapping {
 	struct mount *mount;
 	struct inode *inode;         /* set at init; a reference */
 	struct page_space *space;    /* set at init; the file's or own_space */
-	struct page_space own_space; /* of a private mapping */
+	struct page_space own_space; /* of a private mapping, if it has_own_pages */
 	struct private_file private_file;
 	struct region_map added; /* what a pending shared mapping has newly reserved */
 	int64_t from, to;        /* set at init; page indexes */
@@ -85,10 +85,17 @@ struct mapping {
 	struct rcu_head rcu;
 };
 
+/* Whether its pages are its own and not the file's: where the size is what is reserved, the
+ * kernel alone copies what a private mapping writes. */
+static inline bool mapping_has_own_pages(const struct mapping *mapping)
+{
+	return mapping->space == &mapping->own_space;
+}
+
 /*
  * A pending mapping of pages [from, to) of @inode, whose pages are reserved unless
- * HUGEFUSE_MAP_NORESERVE is in @flags. 0, -ENOMEM where they cannot be reserved, or another
- * -errno.
+ * HUGEFUSE_MAP_NORESERVE is in @flags, or the file's size has them reserved. 0, -ENOMEM where
+ * they cannot be reserved, or another -errno.
  */
 int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int access_mode,
 		int64_t from, int64_t to, struct mapping **ret_mapping);

@@ -62,7 +62,8 @@ static int attach_reservation(struct mapping *mapping)
 	struct backing_file *file = mapping->space->file;
 	int64_t r;
 
-	if (mapping->flags & (HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE))
+	if (mapping->mount->backing->reserves_size ||
+	    mapping->flags & (HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE))
 		return 0;
 	rwsem_read_lock(&mapping->inode->lock);
 	r = page_reserve(mapping->space, mapping->from, mapping->to, &mapping->added);
@@ -144,6 +145,8 @@ static int check_register(const struct mapping *mapping, const struct received *
 		return -EINVAL;
 	if (received->nr_fds == 0)
 		return 0;
+	if (mapping->mount->backing->reserves_size)
+		return -EINVAL; /* the kernel serves its faults */
 	if (msg->shard_length == 0 || msg->shard_length % page_size != 0 ||
 	    (length - 1) / msg->shard_length + 1 != received->nr_fds)
 		return -EINVAL;
@@ -236,6 +239,10 @@ static int message_populate(const struct message_context *context, struct client
 	if (!mapping)
 		return send_error(client, -ENOENT);
 	idx = mapping_index_at(mapping, msg->address);
+	if (context->mount->backing->reserves_size) {
+		mapping_put(mapping);
+		return send_error(client, 0); /* what is reserved by its size is populated */
+	}
 	if (client->populating) {
 		r = -EBUSY; /* one at a time: they would pile up on the fault threads */
 	} else if (idx >= 0 && nr > 0 && nr <= mapping->to - idx) {

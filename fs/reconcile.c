@@ -133,7 +133,7 @@ static void reconcile_private(struct mapping *mapping, int64_t *probes)
 	struct segment *segments;
 	int nr;
 
-	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE) || !mapping->client)
+	if (!mapping_has_own_pages(mapping) || !mapping->client)
 		return;
 	nr = mapping_segments(mapping, &segments);
 	for (int pass = 0; pass < 2; pass++) {

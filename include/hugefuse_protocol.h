@@ -11,8 +11,8 @@
  *	   seconds;
  *	2. sends the token with HUGEFUSE_MSG_ATTACH. The answer carries a descriptor of the
  *	   pages, open in the access mode of the file;
- *	3. maps the descriptor, registers its userfaultfds over the mapping and hands them
- *	   over with HUGEFUSE_MSG_REGISTER.
+ *	3. maps the descriptor, registers its userfaultfds over the mapping, if any are
+ *	   needed, and hands them over with HUGEFUSE_MSG_REGISTER.
  */
 #pragma once
 
@@ -38,9 +38,9 @@ struct hugefuse_ioc_map {
 	/* out */
 	uint64_t token[2];
 	uint64_t page_size;
-	uint32_t shards; /* into how many userfaultfds to divide it; 0: map the file itself */
+	uint32_t shards; /* into how many userfaultfds to divide it; 0: none is needed */
 	uint32_t reserved;
-	char socket[HUGEFUSE_SOCKET_PATH_MAX];
+	char socket[HUGEFUSE_SOCKET_PATH_MAX]; /* "": map the file itself */
 };
 _Static_assert(sizeof(struct hugefuse_ioc_map) == 152, "ABI");
 

@@ -88,7 +88,9 @@ int register_region(struct region *region)
 	};
 	int fds[HUGEFUSE_MAX_SHARDS], r;
 
-	msg.nr_shards = fault_fd_cover(region->addr, region->length, region->shard_length, fds);
+	if (region->shard_length > 0)
+		msg.nr_shards = fault_fd_cover(region->addr, region->length,
+					       region->shard_length, fds);
 	r = connection_call(region->connection, &msg, fds, msg.nr_shards, NULL, NULL);
 	fault_fd_close(fds, msg.nr_shards);
 	return r;
@@ -222,7 +224,8 @@ static void populate(const struct region *region, int prot, int flags)
 	struct hugefuse_msg msg = {.type = HUGEFUSE_MSG_POPULATE, .mapping = region->mapping};
 	bool private = (flags & MAP_TYPE) == MAP_PRIVATE;
 
-	for (size_t done = 0; done < region->length && !private; done += part) {
+	for (size_t done = 0; region->shard_length > 0 && done < region->length && !private;
+	     done += part) {
 		part = region->length - done < slice ? region->length - done : slice;
 		msg.address = (uintptr_t)region->addr + done;
 		msg.length = part;
@@ -311,12 +314,13 @@ int client_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t of
 	region.length = round_up(length, map.page_size);
 	region.offset = region.first_offset = (uint64_t)offset;
 	lock_library();
-	if (map.shards == 0) {
+	if (map.socket[0] == '\0') {
 		region.length = length;
 		r = map_plainly(addr, prot, flags, fd, &region);
 	} else {
-		region.shard_length =
-			round_up((region.length + map.shards - 1) / map.shards, map.page_size);
+		if (map.shards > 0)
+			region.shard_length = round_up(
+				(region.length + map.shards - 1) / map.shards, map.page_size);
 		r = map_locked(addr, prot, flags, &map, &region);
 	}
 	unlock_library();
@@ -412,14 +416,20 @@ static char *shard_end(const struct region *region, char *addr)
 {
 	uint64_t offset =
 		region->offset + (uint64_t)(addr - region->addr) - region->first_offset;
-	size_t rest = region->shard_length - offset % region->shard_length;
 	char *end = region->addr + region->length;
+	size_t rest;
 
+	if (region->shard_length == 0)
+		return end;
+	rest = region->shard_length - offset % region->shard_length;
 	return rest < (size_t)(end - addr) ? addr + rest : end;
 }
 
-static void keep_quiet(const struct region *part, void *data)
+/* The kernel has told the daemon, by the userfaultfds; where there are none, we do. */
+static void tell_moved(const struct region *part, void *data)
 {
+	if (part->shard_length == 0)
+		tell_unmapped(part, data);
 }
 
 /* Move [from, from + length) of @region to @to, whose pages are unmapped first. */
@@ -449,7 +459,9 @@ static int move_locked(struct region *region, char *from, size_t length, char *t
 	region_cut(to, length, tell_unmapped, NULL);
 	if (region_prepare_cut() < 0)
 		return -ENOMEM;
-	region_cut(from, length, keep_quiet, NULL); /* the daemon was told by the kernel */
+	if (moved.mapping && moved.shard_length == 0 && fork_attach(&moved) < 0)
+		moved.mapping = 0;
+	region_cut(from, length, tell_moved, NULL);
 	return region_add(&moved);
 }
 
