@@ -46,12 +46,10 @@ static uint32_t random_below(uint64_t *seed, uint32_t limit)
 static const char *dir_path(uint32_t dir)
 {
 	static const char *const names[NR_DIRS + 1] = {"a", "b", "a/in", "."};
-	static char paths[4][96];
-	static int next;
+	static char paths[NR_DIRS + 1][96];
 
-	next = (next + 1) % 4;
-	snprintf(paths[next], sizeof(paths[0]), "%s/%s", fixture.dir, names[dir]);
-	return paths[next];
+	snprintf(paths[dir], sizeof(paths[0]), "%s/%s", fixture.dir, names[dir]);
+	return paths[dir];
 }
 
 static const char *file_path(uint32_t dir, uint32_t name)
@@ -179,36 +177,40 @@ static long value_of(const char *text, const char *name)
 }
 
 struct expected {
-	const char *path;
+	uint32_t dir;
 	long used; /* without what is kept for tenants inside */
 };
 
-static long kept_inside(const char *path)
+/* Of its min_size. */
+static long kept_for(uint32_t dir)
 {
 	char text[256] = "";
 
-	if (strcmp(path, dir_path(NR_DIRS)) == 0)
-		return kept_inside(dir_path(0)) + kept_inside(dir_path(1)) +
-		       (getxattr(dir_path(0), QUOTA, text, sizeof(text) - 1) > 0
-				? 0
-				: kept_inside(dir_path(2)));
-	return getxattr(path, QUOTA, text, sizeof(text) - 1) > 0 ? value_of(text, ",reserved=")
-								 : 0;
+	return getxattr(dir_path(dir), QUOTA, text, sizeof(text) - 1) > 0
+		       ? value_of(text, ",reserved=")
+		       : 0;
+}
+
+/* To whom they are in, what is kept for tenants is used. */
+static long kept_inside(uint32_t dir)
+{
+	long kept = 0;
+
+	if (dir == 0 || dir == NR_DIRS)
+		kept += kept_for(2);
+	if (dir == NR_DIRS)
+		kept += kept_for(0) + kept_for(1);
+	return kept;
 }
 
 static bool is_charged(void *data)
 {
 	const struct expected *expected = data;
 	char text[256] = "";
-	long kept = 0;
 
-	if (getxattr(expected->path, QUOTA, text, sizeof(text) - 1) < 0)
+	if (getxattr(dir_path(expected->dir), QUOTA, text, sizeof(text) - 1) < 0)
 		return errno == ENODATA || errno == ENOENT;
-	if (strcmp(expected->path, dir_path(NR_DIRS)) == 0)
-		kept = kept_inside(expected->path);
-	else if (strcmp(expected->path, dir_path(0)) == 0)
-		kept = kept_inside(dir_path(2));
-	return value_of(text, ",used=") == expected->used + kept;
+	return value_of(text, ",used=") == expected->used + kept_inside(expected->dir);
 }
 
 /* What each has is what the files in it have. */
@@ -216,17 +218,17 @@ static void check_charges(void)
 {
 	for (uint32_t dir = 0; dir <= NR_DIRS; dir++) {
 		ino_t seen[(NR_DIRS + 1) * NR_NAMES];
-		struct expected expected = {.path = dir_path(dir)};
-		int nr_seen = 0;
+		struct expected expected = {.dir = dir};
 		char text[256] = "";
+		int nr_seen = 0;
 
-		if (access(expected.path, F_OK) < 0)
+		if (access(dir_path(dir), F_OK) < 0)
 			continue;
-		expected.used = bytes_in(expected.path, seen, &nr_seen);
+		expected.used = bytes_in(dir_path(dir), seen, &nr_seen);
 		if (!wait_until(is_charged, &expected, 2000)) {
-			getxattr(expected.path, QUOTA, text, sizeof(text) - 1);
+			getxattr(dir_path(dir), QUOTA, text, sizeof(text) - 1);
 			fail_msg("%s: the files have %ld bytes, the quota says %s",
-				 expected.path, expected.used, text);
+				 dir_path(dir), expected.used, text);
 		}
 	}
 }
