@@ -55,12 +55,21 @@ static void start_stream(struct ahead_stream *stream, int64_t idx)
 	stream->window = AHEAD_FIRST_SIZE;
 }
 
-static void carry_on(struct ahead_stream *stream, int64_t idx, void *waiter)
+/*
+ * Where nobody has got to opening a window, as all threads are busy with other faults, it
+ * begins right behind @idx: then this fault stands for all of its pages.
+ */
+static void carry_on(struct ahead_stream *stream, int64_t idx, int64_t max, int64_t to,
+		     void *waiter)
 {
+	int64_t end = idx + 1;
+
+	if (!stream->opened && stream->end <= end)
+		end += stream->window < max ? stream->window : max;
 	if (stream->next < idx + 1)
 		stream->next = idx + 1;
-	if (stream->end < idx + 1)
-		stream->end = idx + 1;
+	if (stream->end < end)
+		stream->end = end < to ? end : to;
 	stream->window *= 2;
 	stream->waiter = waiter;
 	stream->wait_end = stream->end;
@@ -78,7 +87,7 @@ bool ahead_fault(struct ahead *ahead, int64_t idx, int64_t max, int64_t to, void
 		goto out_unlock;
 	waits = continues(stream, idx);
 	if (waits)
-		carry_on(stream, idx, waiter);
+		carry_on(stream, idx, max, to, waiter);
 	else
 		start_stream(stream, idx);
 	stream->last = idx;

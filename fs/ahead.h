@@ -8,7 +8,9 @@
  * A window begins behind a page that is left out, the mark: the stream faults there, before it
  * gets to pages that are just being cleared, on which it would wait in the kernel. It is kept
  * waiting until the rest of the window is there (the waiter); the next window is opened as soon
- * as all pages of this one are claimed, so that nobody who populates has to stop.
+ * as all pages of this one are claimed, so that nobody who populates has to stop. Where all who
+ * could are busy with faults, no window is open when the stream faults again: then one begins
+ * right behind that fault, which waits for it.
  */
 #pragma once
 

@@ -527,8 +527,12 @@ static int open_probe_uffd(void)
 	struct uffdio_api api = {.api = UFFD_API,
 				 .features = UFFD_FEATURE_MISSING_HUGETLBFS |
 					     UFFD_FEATURE_SIGBUS};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
+	/* It is never asked who has faulted, so any user's will do. */
+	if (fd < 0)
+		fd = (int)syscall(SYS_userfaultfd,
+				  O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
 		close(fd);
 		fd = -1;

@@ -23,6 +23,7 @@
 
 #include "fs/lock.h"
 #include "fs/log.h"
+#include "fs/owner.h"
 
 #define BASE_PAGE_SIZE 4096
 #define HUGE_PAGE_SIZE (UINT64_C(2) << 20)
@@ -65,15 +66,13 @@ static int thp_file_open(struct backing *backing, uint64_t ino, int names_fd,
 			 struct backing_file **ret_file)
 {
 	struct thp_file *file = calloc(1, sizeof(*file));
-	char path[40];
 	int r;
 
 	if (!file)
 		return -ENOMEM;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", names_fd);
-	file->fd = open(path, O_RDWR | O_NOATIME | O_CLOEXEC);
+	file->fd = owner_open(names_fd, O_RDWR | O_NOATIME | O_CLOEXEC);
 	if (file->fd < 0) {
-		r = -errno;
+		r = file->fd;
 		free(file);
 		return r;
 	}

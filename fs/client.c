@@ -153,6 +153,15 @@ int client_pagemap(struct client *client)
 	return fd;
 }
 
+/* Its pagemap was opened when it connected, and is that memory's. */
+bool client_memory_is_gone(struct client *client)
+{
+	int fd = client->pagemap_fd;
+	uint64_t entry;
+
+	return fd >= 0 && pread(fd, &entry, sizeof(entry), 0) == 0;
+}
+
 pid_t client_process_of(pid_t tid)
 {
 	char path[40], line[128];

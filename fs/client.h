@@ -50,6 +50,8 @@ struct mapping *client_find_mapping(struct client *client, uint64_t id);
 struct mapping *client_take_mappings(struct client *client, bool all);
 
 /* Whether the process has exited. */
+/* Whether the memory that it had when it connected has gone: it has called exec. */
+bool client_memory_is_gone(struct client *client);
 bool client_has_exited(const struct client *client);
 /* A descriptor of /proc/PID/pagemap, which stays the client's; -errno. */
 int client_pagemap(struct client *client);

@@ -462,6 +462,9 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 		return r;
 	if (mount->backing->reserves_size)
 		return request_plain_map(mount, inode, open_flags, map);
+	/* Others do not get to the socket. */
+	if (geteuid() != 0 && uid != geteuid())
+		return -EACCES;
 	pid = client_process_of(tid);
 	if (pid < 0)
 		return pid;

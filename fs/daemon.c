@@ -22,7 +22,6 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,10 +29,13 @@
 #include "fs/fault_service.h"
 #include "fs/fuse_device.h"
 #include "fs/fuse_ops.h"
+#include "fs/fusermount.h"
 #include "fs/log.h"
 #include "fs/mount.h"
 #include "fs/mount_thp.h"
+#include "fs/passthrough.h"
 #include "fs/probe.h"
+#include "fs/rlimits.h"
 #include "fs/run_dir.h"
 
 #define LINGER_NS 1000000000ULL
@@ -65,11 +67,22 @@ static void block_signals(sigset_t *ret_set)
 
 	sigaction(SIGUSR1, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	sigemptyset(ret_set);
 	sigaddset(ret_set, SIGINT);
 	sigaddset(ret_set, SIGTERM);
 	sigaddset(ret_set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, ret_set, NULL);
+}
+
+static void unmount(const char *mountpoint)
+{
+	char error[256];
+
+	if (geteuid() == 0)
+		umount2(mountpoint, UMOUNT_NOFOLLOW | MNT_DETACH);
+	else
+		fusermount_unmount(mountpoint, true, error, sizeof(error));
 }
 
 static void *signal_main(void *data)
@@ -83,27 +96,11 @@ static void *signal_main(void *data)
 		if (sigwait(&set, &signal) != 0 || daemon->stopping)
 			continue;
 		daemon->terminating = true;
-		umount2(daemon->config->mountpoint, UMOUNT_NOFOLLOW | MNT_DETACH);
+		unmount(daemon->config->mountpoint);
 		fuse_session_exit(daemon->session);
 		pthread_kill(daemon->main_thread, SIGUSR1);
 	}
 	return NULL;
-}
-
-/* A descriptor for each file and mapping, as far as the machine allows. */
-static void raise_limits(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max = limit.rlim_max > 1048576 ? limit.rlim_max : 1048576;
-	if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
-		return;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
 }
 
 /* The value of a mount option for libfuse, with what separates options escaped. */
@@ -152,16 +149,20 @@ static int new_session(struct daemon *daemon)
 static int start_services(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
-	char path[64];
+	char path[HUGEFUSE_SOCKET_PATH_MAX];
+	ptrdiff_t dir_len;
 	uint64_t number;
 	int r;
 
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -EAGAIN;
-	snprintf(path, sizeof(path), RUN_DIR "/.%016lx.sock", (unsigned long)number);
+	/* Beside the directory, so that others get to it who may not enter that one. */
+	dir_len = strrchr(mount->run_dir, '/') - mount->run_dir;
+	snprintf(path, sizeof(path), "%.*s/.%016lx.sock", (int)dir_len, mount->run_dir,
+		 (unsigned long)number);
 	r = fault_service_new(mount, mount->options->fault_threads, &mount->fault_service);
 	if (r == 0)
-		r = run_dir_note_socket(mount->state_fd, path);
+		r = run_dir_note(mount->state_fd, "socket", path);
 	if (r == 0)
 		r = control_new(mount, path, &mount->control);
 	return r;
@@ -207,7 +208,7 @@ static void say_what(struct daemon *daemon)
 	struct probe_summary summary = {
 		.page_kb = mount->backing->huge_page_size / 1024,
 		.backing = mount->backing->ops->name,
-		.passthrough = mount->is_thp && mount_thp_is_supported(),
+		.passthrough = passthrough_may_be(mount) && mount_thp_is_supported(),
 		.direct = !mount->is_thp,
 	};
 	struct pool_counts pool;
@@ -245,6 +246,25 @@ static bool report_ready(const struct daemon_config *config, int ready_fd)
 	return true;
 }
 
+/* Of what fusermount3 and libfuse say, one line is ours. */
+static int mount_fuse(struct daemon *daemon)
+{
+	const char *mountpoint = daemon->config->mountpoint;
+	char line[512], what[640];
+	struct stderr_catch catch;
+	int r;
+
+	stderr_catch_begin(&catch);
+	r = fuse_session_mount(daemon->session, mountpoint);
+	stderr_catch_end(&catch, line, sizeof(line));
+	if (r == 0)
+		return EXIT_OK;
+	snprintf(what, sizeof(what), "cannot mount FUSE there%s%s%s", line[0] ? ": " : "", line,
+		 geteuid() == 0 ? "; is /dev/fuse there (modprobe fuse), and are we root?"
+				: "");
+	return fail(mountpoint, what);
+}
+
 static int mount_and_serve(struct daemon *daemon, int ready_fd)
 {
 	const char *mountpoint = daemon->config->mountpoint;
@@ -252,11 +272,9 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 
 	if (new_session(daemon) < 0)
 		return fail(mountpoint, "cannot make a FUSE session");
-	if (fuse_session_mount(daemon->session, mountpoint) != 0) {
-		exit_code = fail(mountpoint, "cannot mount FUSE there; is /dev/fuse there "
-					     "(modprobe fuse), and are we root?");
+	exit_code = mount_fuse(daemon);
+	if (exit_code != EXIT_OK)
 		goto out_destroy;
-	}
 	if (fuse_device_attach(daemon->session, &daemon->mount) < 0) {
 		exit_code = fail(mountpoint, "cannot use the FUSE device");
 		goto out_unmount;
@@ -296,12 +314,16 @@ static int run_daemon(const struct daemon_config *config, int ready_fd)
 	daemon->config = config;
 	block_signals(&set);
 	umask(0);
-	raise_limits();
+	rlimits_raise();
 	prctl(PR_SET_NAME, "hugefuse");
 	if (mount_init(&daemon->mount, config->options, config->mountpoint, error,
 		       sizeof(error)) < 0) {
 		exit_code = fail(config->mountpoint, error);
 		goto out_free;
+	}
+	if (rlimits_check(&daemon->mount, error, sizeof(error)) < 0) {
+		exit_code = fail(config->mountpoint, error);
+		goto out_deinit;
 	}
 	r = start_services(daemon);
 	if (r == 0)
@@ -309,6 +331,7 @@ static int run_daemon(const struct daemon_config *config, int ready_fd)
 	else
 		exit_code = fail(config->mountpoint, strerror(-r));
 	stop_services(daemon);
+out_deinit:
 	mount_deinit(&daemon->mount);
 out_free:
 	free(daemon);
@@ -336,12 +359,12 @@ static int wait_for_child(pid_t child, int ready_fd)
 int daemon_mount(const struct daemon_config *config)
 {
 	int ready[2], exit_code;
+	char error[512];
 	pid_t child;
 
-	if (geteuid() != 0)
-		return fail(config->mountpoint,
-			    "mounting needs root: it changes the kernel's pool "
-			    "of huge pages and mounts filesystems");
+	if (geteuid() != 0 &&
+	    fusermount_check(config->options->allow_other, error, sizeof(error)) < 0)
+		return fail(config->mountpoint, error);
 	if (config->foreground)
 		return run_daemon(config, -1);
 	if (pipe2(ready, O_CLOEXEC) < 0)

@@ -32,7 +32,7 @@ struct fault_key {
 /* Bob Jenkins' hash over 32-bit words, as in the kernel's include/linux/jhash.h. */
 uint32_t jhash2(const uint32_t *words, uint32_t nr_words, uint32_t initval);
 
-/* roundup_pow_of_two(8 * @nr_cpus), at least 1024. */
+/* roundup_pow_of_two(128 * @nr_cpus), at least 1024; a mutex is 64 bytes. */
 uint32_t fault_mutex_default_count(unsigned int nr_cpus);
 
 /*

@@ -6,11 +6,13 @@
  *
  * Where no page is to be had, or the backing fails, the page is taken out of the userfaultfd
  * before the thread is woken: then the kernel decides, and raises the SIGBUS that hugetlbfs
- * would.
+ * would. A tenant at its size is refused while the kernel has pages, and would give one: there
+ * the page is marked to raise SIGBUS.
  */
 #include "fs/fault_resolve.h"
 
 #include <errno.h>
+#include <linux/userfaultfd.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@
 #include "fs/mount.h"
 #include "fs/populate_ahead.h"
 #include "fs/reconcile.h"
+#include "fs/tenant.h"
 
 static const enum fault_counter outcome_counter[NR_PAGE_OUTCOMES] = {
 	[PAGE_PRESENT] = FAULT_PRESENT,
@@ -32,6 +35,24 @@ static const enum fault_counter outcome_counter[NR_PAGE_OUTCOMES] = {
 	[PAGE_FROM_FREE] = FAULT_FREE,
 	[PAGE_FROM_SURPLUS] = FAULT_SURPLUS,
 };
+
+#ifndef UFFDIO_POISON /* Linux 6.6 */
+struct uffdio_poison {
+	struct uffdio_range range;
+	__u64 mode;
+	__s64 updated;
+};
+#define UFFDIO_POISON _IOWR(UFFDIO, 0x08, struct uffdio_poison)
+#endif
+
+/* Let whoever touches the page have SIGBUS, until it is unmapped, and wake who waits. */
+static bool poison(const struct fault *fault, struct uffdio_range page)
+{
+	struct uffdio_poison poison = {.range = page};
+
+	return subpool_is_full(fault->mapping->space->subpool) &&
+	       ioctl(fault->uffd, UFFDIO_POISON, &poison) == 0;
+}
 
 void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_counter why)
 {
@@ -42,6 +63,11 @@ void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_c
 	log_debug(LOG_AREA_FAULT, "mapping %lu, page %ld: %s",
 		  (unsigned long)fault->mapping->id, (long)fault->idx,
 		  why == FAULT_REFUSED ? "no page is free, SIGBUS" : "left to the kernel");
+	if (why == FAULT_REFUSED) {
+		tenant_note(fault->mapping->mount, fault->mapping->inode, -ENOSPC);
+		if (poison(fault, page))
+			return;
+	}
 	exhaustion_note_refused(fault_service_exhaustion(thread->service), fault->mapping);
 	/* This wakes, too. It fails where the page is not mapped any more. */
 	if (ioctl(fault->uffd, UFFDIO_UNREGISTER, &page) < 0)

@@ -16,6 +16,7 @@
 
 #include "fs/file_sized.h"
 #include "fs/mount.h"
+#include "fs/owner.h"
 
 #define ZERO_CHUNK     (64 << 10)
 #define SIZE_MAX_BYTES ((off_t)1 << 60)
@@ -33,10 +34,7 @@ off_t file_size(struct inode *inode)
 
 static int set_names_size(struct inode *inode, off_t size)
 {
-	char path[INODE_FD_PATH_SIZE];
-
-	inode_fd_path(inode, path);
-	return truncate(path, size) < 0 ? -errno : 0;
+	return owner_truncate(inode->fd, size);
 }
 
 /* Zero [from, to) as far as pages are there; both in one page. */
@@ -325,7 +323,11 @@ static int allocate_range(struct mount *mount, struct inode *inode, struct page_
 	r = page_reserve(pages, from, to, &added);
 	if (r < 0)
 		return r == -ENOMEM ? -ENOSPC : (int)r;
-	r = new_size > size ? resize_locked(mount, inode, size, new_size) : 0;
+	/* What the kernel has not set aside it may not have. */
+	r = mount_has_source(mount) ? pages->file->backing->ops->reserve(pages->file, from, to)
+				    : 0;
+	if (r == 0 && new_size > size)
+		r = resize_locked(mount, inode, size, new_size);
 	if (r == 0) {
 		r = instantiate_range(pages, from, to);
 		if (r < 0 && new_size > size)
@@ -334,7 +336,7 @@ static int allocate_range(struct mount *mount, struct inode *inode, struct page_
 	if (r < 0)
 		page_unreserve_map(pages, &added);
 	region_map_deinit(&added);
-	return (int)r;
+	return r == -ENOMEM ? -ENOSPC : (int)r;
 }
 
 static int fallocate_locked(struct mount *mount, struct inode *inode, int mode, off_t offset,

@@ -22,12 +22,11 @@
 static int64_t set_aside(void *data)
 {
 	struct mount *mount = data;
-	struct subpool_counts subpool;
+	int64_t resv = subpool_read_tree_resv(&mount->core.subpool);
 	struct pool_counts pool;
 
-	subpool_read(&mount->core.subpool, &subpool);
 	pool_read(&mount->core.pool, &pool);
-	return pool.free - (pool.resv - subpool.resv);
+	return pool.free - (pool.resv - resv);
 }
 
 int file_sized_set_aside(struct mount *mount)

@@ -20,9 +20,12 @@
 
 #include "fs/cached.h"
 #include "fs/file.h"
+#include "fs/fuse_quota.h"
 #include "fs/fuse_request.h"
+#include "fs/owner.h"
 #include "fs/reconcile.h"
 #include "fs/stats.h"
+#include "fs/tenant.h"
 
 void attrs_getattr(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi)
 {
@@ -47,7 +50,8 @@ void attrs_getattr(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi
 		reply_result(req, err);
 	else
 		fuse_reply_attr(req, &st,
-				stats_is_node(node_id) ? FUSE_TIMEOUT_NONE : attr_timeout(&st));
+				stats_is_node(node_id) ? FUSE_TIMEOUT_NONE
+						       : attr_timeout(mount, &st));
 }
 
 static int resize(struct mount *mount, struct inode *inode, off_t size)
@@ -72,6 +76,7 @@ static int set_size(struct mount *mount, struct inode *inode, off_t size)
 		err = resize(mount, inode, size);
 	if (!err)
 		touch_modified(inode);
+	tenant_note(mount, inode, err);
 	inode_put(mount, inode, 1);
 	return err;
 }
@@ -106,7 +111,6 @@ static int set_attributes(struct mount *mount, struct inode *inode, const struct
 {
 	const int known = FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_ATIME |
 			  FUSE_SET_ATTR_MTIME;
-	char path[INODE_FD_PATH_SIZE];
 	int err;
 
 	if (to_set & FUSE_SET_ATTR_SIZE) {
@@ -123,9 +127,9 @@ static int set_attributes(struct mount *mount, struct inode *inode, const struct
 			return -errno;
 	}
 	if (to_set & FUSE_SET_ATTR_MODE) {
-		inode_fd_path(inode, path);
-		if (chmod(path, attr->st_mode & ALLPERMS) < 0)
-			return -errno;
+		err = owner_chmod(inode->fd, attr->st_mode & ALLPERMS);
+		if (err)
+			return err;
 	}
 	if (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME))
 		return set_times(inode, attr, to_set);
@@ -167,18 +171,20 @@ void attrs_setattr(fuse_req_t req, fuse_ino_t node_id, struct stat *attr, int to
 	if (err)
 		reply_result(req, err);
 	else
-		fuse_reply_attr(req, &st, attr_timeout(&st));
+		fuse_reply_attr(req, &st, attr_timeout(mount, &st));
 }
 
-/* Blocks are pages; how many there are follows hugetlbfs_statfs(), and the pool without size=.
+/*
+ * Blocks are pages; how many there are, for the tenant that it is in, follows
+ * hugetlbfs_statfs(), and the pool without size=.
  */
 void attrs_statfs(fuse_req_t req, fuse_ino_t node_id)
 {
 	struct mount *mount = request_mount(req);
-	struct subpool_counts subpool;
-	struct pool_counts pool;
+	struct subpool *subpool = &mount->core.subpool;
+	struct inode *inode = NULL;
 	struct statvfs buf;
-	int64_t nr_free;
+	int64_t size, nr_free;
 
 	if (fstatvfs(mount->names_fd, &buf) < 0) {
 		fuse_reply_err(req, errno);
@@ -186,16 +192,14 @@ void attrs_statfs(fuse_req_t req, fuse_ino_t node_id)
 	}
 	if (buf.f_files)
 		buf.f_files -= mount_hidden_inodes(mount);
-	subpool_read(&mount->core.subpool, &subpool);
-	pool_read(&mount->core.pool, &pool);
-	if (subpool.max != SUBPOOL_NO_LIMIT) {
-		buf.f_blocks = subpool.max;
-		nr_free = subpool.max - subpool.used;
-	} else {
-		buf.f_blocks = pool.nr;
-		nr_free = pool.free - pool.resv + subpool.resv;
-	}
-	buf.f_bfree = buf.f_bavail = nr_free > 0 ? nr_free : 0;
+	if (!stats_is_node(node_id))
+		inode = inode_lookup(mount, node_id);
+	if (inode)
+		subpool = tenant_subpool(mount, inode);
+	subpool_read_space(subpool, &size, &nr_free);
+	subpool_unref(subpool);
+	buf.f_blocks = size;
+	buf.f_bfree = buf.f_bavail = nr_free;
 	buf.f_bsize = buf.f_frsize = mount->backing->page_size;
 	fuse_reply_statfs(req, &buf);
 }
@@ -224,19 +228,27 @@ void attrs_setxattr(fuse_req_t req, fuse_ino_t node_id, const char *name, const 
 		    size_t size, int flags)
 {
 	char path[INODE_FD_PATH_SIZE];
+	struct inode *inode = xattr_inode(req, node_id, name, path);
 
-	if (!xattr_inode(req, node_id, name, path))
+	if (!inode)
 		return;
-	reply_result(req, setxattr(path, name, value, size, flags) < 0 ? -errno : 0);
+	if (quota_is_xattr(name))
+		reply_result(req, quota_set(req, inode, name, value, size, flags));
+	else
+		reply_result(req, setxattr(path, name, value, size, flags) < 0 ? -errno : 0);
 }
 
 void attrs_removexattr(fuse_req_t req, fuse_ino_t node_id, const char *name)
 {
 	char path[INODE_FD_PATH_SIZE];
+	struct inode *inode = xattr_inode(req, node_id, name, path);
 
-	if (!xattr_inode(req, node_id, name, path))
+	if (!inode)
 		return;
-	reply_result(req, removexattr(path, name) < 0 ? -errno : 0);
+	if (quota_is_xattr(name))
+		reply_result(req, quota_remove(req, inode, name));
+	else
+		reply_result(req, removexattr(path, name) < 0 ? -errno : 0);
 }
 
 static void reply_xattr(fuse_req_t req, const char *buf, ssize_t len, size_t size)
@@ -253,12 +265,18 @@ static void reply_xattr(fuse_req_t req, const char *buf, ssize_t len, size_t siz
 
 void attrs_getxattr(fuse_req_t req, fuse_ino_t node_id, const char *name, size_t size)
 {
-	char path[INODE_FD_PATH_SIZE];
+	char path[INODE_FD_PATH_SIZE], quota[QUOTA_VALUE_MAX];
+	struct inode *inode = xattr_inode(req, node_id, name, path);
 	char *buf = NULL;
 	ssize_t len;
 
-	if (!xattr_inode(req, node_id, name, path))
+	if (!inode)
 		return;
+	if (quota_is_xattr(name)) {
+		len = quota_get(request_mount(req), inode, name, quota);
+		reply_xattr(req, quota, len, size);
+		return;
+	}
 	if (size > XATTR_SIZE_MAX)
 		size = XATTR_SIZE_MAX;
 	if (size) {
@@ -292,10 +310,11 @@ static size_t hide_trusted(char *list, size_t len)
 void attrs_listxattr(fuse_req_t req, fuse_ino_t node_id, size_t size)
 {
 	char path[INODE_FD_PATH_SIZE];
+	struct inode *inode = xattr_inode(req, node_id, NULL, path);
 	ssize_t len;
 	char *list;
 
-	if (!xattr_inode(req, node_id, NULL, path))
+	if (!inode)
 		return;
 	list = malloc(XATTR_LIST_MAX);
 	if (!list) {
@@ -308,6 +327,8 @@ void attrs_listxattr(fuse_req_t req, fuse_ino_t node_id, size_t size)
 	/* As simple_xattr_list(), which sees our capabilities instead of the caller's. */
 	else if (fuse_req_ctx(req)->uid != 0)
 		len = hide_trusted(list, len);
+	if (len >= 0)
+		len = quota_list(request_mount(req), inode, list, len, XATTR_LIST_MAX);
 	reply_xattr(req, list, len, size);
 	free(list);
 }

@@ -85,7 +85,7 @@ static ssize_t device_writev(int fd, struct iovec *iov, int count, void *userdat
 
 void fuse_device_want(struct fuse_conn_info *conn, struct mount *mount)
 {
-	if (mount->is_thp && fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH))
+	if (passthrough_may_be(mount) && fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH))
 		passthrough_enable(mount, mount->passthrough_fd);
 }
 
@@ -159,7 +159,7 @@ static ssize_t device_writev(int fd, struct iovec *iov, int count, void *userdat
  */
 void fuse_device_want(struct fuse_conn_info *conn, struct mount *mount)
 {
-	if (!mount->is_thp)
+	if (!passthrough_may_be(mount))
 		return;
 	amendment.init = true;
 	passthrough_enable(mount, mount->passthrough_fd);

@@ -121,7 +121,7 @@ static int add_dirent(struct dir_reply *reply, struct dir_handle *dir,
 		if (err == -ENOENT)
 			return err;
 		if (!err)
-			fill_entry(&st, &entry);
+			fill_entry(mount, &st, &entry);
 	}
 	if (!add_entry(reply, dirent->d_name, &entry, dirent->d_off)) {
 		inode_put(mount, inode, 1);

@@ -25,6 +25,7 @@
 #include "fs/passthrough.h"
 #include "fs/reconcile.h"
 #include "fs/stats.h"
+#include "fs/tenant.h"
 
 struct stats_handle {
 	struct mutex lock;
@@ -207,7 +208,7 @@ void files_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mode_t
 		reply_result(req, err);
 		return;
 	}
-	fill_entry(&st, &entry);
+	fill_entry(mount, &st, &entry);
 	set_handle(fi, file);
 	inode_add_lookup(inode);
 	if (fuse_device_reply_open(req, &entry, fi, file->passthrough_id)) {
@@ -360,7 +361,7 @@ void files_write(fuse_req_t req, fuse_ino_t node_id, const char *buf, size_t siz
 		len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
 	if (len > 0)
 		touch_modified(file->inode);
-	reply_written(req, len);
+	reply_written(req, tenant_note(mount, file->inode, len));
 }
 
 void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset, off_t length,
@@ -387,7 +388,7 @@ void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset,
 		err = file_fallocate(mount, file->inode, mode, offset, length);
 	if (!err)
 		touch_modified(file->inode);
-	reply_result(req, err);
+	reply_result(req, (int)tenant_note(mount, file->inode, err));
 }
 
 void files_lseek(fuse_req_t req, fuse_ino_t node_id, off_t offset, int whence,

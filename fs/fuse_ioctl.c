@@ -15,6 +15,7 @@
 #include "fs/fuse_request.h"
 #include "fs/reconcile.h"
 #include "fs/stats.h"
+#include "fs/tenant.h"
 #include "hugefuse_protocol.h"
 
 /* What was written to copies of the file's pages comes to the pages, and the copies go. */
@@ -26,7 +27,7 @@ static int ioctl_map(struct mount *mount, struct open_file *file, fuse_ino_t nod
 
 	if (r == 0 && file->cached)
 		fuse_lowlevel_notify_inval_inode(mount->session, node_id, 0, 0);
-	return r;
+	return (int)tenant_note(mount, file->inode, r);
 }
 
 static int ioctl_reserve(struct mount *mount, struct open_file *file,
@@ -44,7 +45,7 @@ static int ioctl_reserve(struct mount *mount, struct open_file *file,
 		nr_reserved =
 			file_reserve(mount, file->inode, reserve->offset, reserve->length);
 	if (nr_reserved < 0)
-		return nr_reserved;
+		return (int)tenant_note(mount, file->inode, nr_reserved);
 	reserve->nr_reserved = nr_reserved / backing_chunk(mount->backing);
 	return 0;
 }

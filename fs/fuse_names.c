@@ -19,6 +19,7 @@
 #include "fs/caller.h"
 #include "fs/fuse_request.h"
 #include "fs/stats.h"
+#include "fs/tenant.h"
 
 static void lookup_stats(fuse_req_t req, uint64_t parent_id, const char *name)
 {
@@ -134,7 +135,9 @@ int names_make(fuse_req_t req, struct inode *parent, const char *name, mode_t mo
 	caller_restore();
 	if (err)
 		return err;
-	err = inode_get_child(mount, parent, name, ret_inode, ret_stat);
+	err = caller_give(parent->fd, name, caller->gid);
+	if (!err)
+		err = inode_get_child(mount, parent, name, ret_inode, ret_stat);
 	if (err)
 		unlinkat(parent->fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0);
 	return err;
@@ -197,6 +200,19 @@ void names_readlink(fuse_req_t req, fuse_ino_t node_id)
 	}
 }
 
+/* Without CAP_DAC_READ_SEARCH a descriptor can be linked by its path only. */
+static int link_inode(const struct inode *inode, int dir_fd, const char *name)
+{
+	char path[INODE_FD_PATH_SIZE];
+
+	if (linkat(inode->fd, "", dir_fd, name, AT_EMPTY_PATH) == 0)
+		return 0;
+	if (errno != ENOENT || geteuid() == 0)
+		return -errno;
+	inode_fd_path(inode, path);
+	return linkat(AT_FDCWD, path, dir_fd, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 void names_link(fuse_req_t req, fuse_ino_t node_id, fuse_ino_t parent_id, const char *name)
 {
 	struct mount *mount = request_mount(req);
@@ -211,8 +227,10 @@ void names_link(fuse_req_t req, fuse_ino_t node_id, fuse_ino_t parent_id, const 
 	if (!parent)
 		return;
 	err = is_stats_name(mount, parent, name) ? -EEXIST : check_name(name);
-	if (!err && linkat(inode->fd, "", parent->fd, name, AT_EMPTY_PATH) < 0)
-		err = -errno;
+	if (!err && !tenant_is_same(mount, inode, parent))
+		err = -EXDEV;
+	if (!err)
+		err = link_inode(inode, parent->fd, name);
 	if (err) {
 		reply_result(req, err);
 		return;
@@ -227,23 +245,13 @@ void names_link(fuse_req_t req, fuse_ino_t node_id, fuse_ino_t parent_id, const 
 	}
 }
 
-/*
- * The inode that is about to lose the name @name, with a reference, so that its pages can be
- * freed before the reply. NULL where there is none; what is wrong is said by the removal
- * itself.
- */
-static struct inode *get_victim(struct mount *mount, struct inode *parent, const char *name)
-{
-	struct inode *victim = NULL;
-
-	inode_get_child(mount, parent, name, &victim, NULL);
-	return victim;
-}
-
+/* @victim has lost a name, unless the removal failed: free its pages before the reply. */
 static void put_victim(struct mount *mount, struct inode *victim, bool removed)
 {
-	if (victim && removed)
+	if (victim && removed) {
 		inode_drop_unlinked(mount, victim);
+		tenant_dir_removed(mount, victim);
+	}
 	inode_put(mount, victim, 1);
 }
 
@@ -257,8 +265,8 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent_id, const char *name, 
 		return;
 	err = is_stats_name(mount, parent, name) ? -EPERM : check_name(name);
 	if (!err) {
-		if (!(flags & AT_REMOVEDIR))
-			victim = get_victim(mount, parent, name);
+		if (!(flags & AT_REMOVEDIR) || mount->tenants.nr > 0)
+			victim = inode_find_child(mount, parent, name);
 		if (unlinkat(parent->fd, name, flags) < 0)
 			err = -errno;
 		put_victim(mount, victim, !err);
@@ -313,9 +321,11 @@ void names_rename(fuse_req_t req, fuse_ino_t parent_id, const char *name,
 	if (!err &&
 	    (is_stats_name(mount, parent, name) || is_stats_name(mount, new_parent, new_name)))
 		err = -EPERM;
+	if (!err && !tenant_is_same(mount, parent, new_parent))
+		err = -EXDEV;
 	if (!err) {
 		if (!(flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)))
-			victim = get_victim(mount, new_parent, new_name);
+			victim = inode_find_child(mount, new_parent, new_name);
 		err = rename_as_caller(req, parent, name, new_parent, new_name, flags);
 		put_victim(mount, victim, !err);
 	}

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include "fs/owner.h"
 #include "fs/stats.h"
 
 static const char stats_name[] = ".hugefuse";
@@ -44,17 +45,21 @@ struct open_file *request_file(fuse_req_t req, fuse_ino_t node_id, struct fuse_f
 	return file;
 }
 
-double attr_timeout(const struct stat *st)
+double attr_timeout(const struct mount *mount, const struct stat *st)
 {
-	return S_ISREG(st->st_mode) ? FUSE_TIMEOUT_NONE : FUSE_TIMEOUT_FOREVER;
+	bool stands = !S_ISREG(st->st_mode) ||
+		      (mount->backing->reserves_size && st->st_size == 0 && st->st_blocks == 0);
+
+	return stands ? FUSE_TIMEOUT_FOREVER : FUSE_TIMEOUT_NONE;
 }
 
-void fill_entry(const struct stat *st, struct fuse_entry_param *ret_entry)
+void fill_entry(const struct mount *mount, const struct stat *st,
+		struct fuse_entry_param *ret_entry)
 {
 	*ret_entry = (struct fuse_entry_param){
 		.ino = st->st_ino,
 		.attr = *st,
-		.attr_timeout = attr_timeout(st),
+		.attr_timeout = attr_timeout(mount, st),
 		.entry_timeout = FUSE_TIMEOUT_FOREVER,
 	};
 }
@@ -74,7 +79,7 @@ void reply_entry(fuse_req_t req, struct inode *inode, const struct stat *st)
 	struct mount *mount = request_mount(req);
 	struct fuse_entry_param entry;
 
-	fill_entry(st, &entry);
+	fill_entry(mount, st, &entry);
 	/* Before the reply: the kernel may forget it at once. */
 	inode_add_lookup(inode);
 	if (fuse_reply_entry(req, &entry))
@@ -109,7 +114,7 @@ void drop_privileges_of(struct inode *inode, const struct fuse_ctx *writer)
 	st.st_mode &= ~S_ISUID;
 	if (st.st_mode & S_IXGRP)
 		st.st_mode &= ~S_ISGID;
-	chmod(path, st.st_mode & ALLPERMS);
+	owner_chmod(inode->fd, st.st_mode & ALLPERMS);
 }
 
 void touch_modified(struct inode *inode)

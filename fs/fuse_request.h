@@ -11,7 +11,8 @@
 /*
  * For how long, in seconds, the kernel may answer by itself. Names, and what does not change
  * but through this mount, for ever. Sizes and blocks of regular files change by mappings:
- * always ask.
+ * always ask. Only a file that is empty has nothing to map, and a mapping of it cannot make it
+ * longer where its size is what is reserved: opening it, just made, spares a question.
  */
 #define FUSE_TIMEOUT_FOREVER (10 * 365 * 86400.0)
 #define FUSE_TIMEOUT_NONE    0.0
@@ -39,9 +40,10 @@ struct inode *request_inode(fuse_req_t req, fuse_ino_t node_id);
 /* The open regular file of a request on @node_id, or NULL after a reply of -EBADF. */
 struct open_file *request_file(fuse_req_t req, fuse_ino_t node_id, struct fuse_file_info *fi);
 
-double attr_timeout(const struct stat *st);
+double attr_timeout(const struct mount *mount, const struct stat *st);
 /* The entry for an inode, or for a node of .hugefuse. */
-void fill_entry(const struct stat *st, struct fuse_entry_param *ret_entry);
+void fill_entry(const struct mount *mount, const struct stat *st,
+		struct fuse_entry_param *ret_entry);
 void fill_stats_entry(const struct stat *st, struct fuse_entry_param *ret_entry);
 /* Reply with an entry; the caller's reference becomes FUSE's. */
 void reply_entry(fuse_req_t req, struct inode *inode, const struct stat *st);

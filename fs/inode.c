@@ -22,6 +22,7 @@
 
 #include "fs/mount.h"
 #include "fs/rcu.h"
+#include "fs/tenant.h"
 
 #define TABLE_MIN_BUCKETS 1024
 #define FUSE_ROOT_NODE_ID 1 /* FUSE_ROOT_ID; this layer does not know libfuse */
@@ -83,6 +84,7 @@ static struct inode *new_inode(int fd, const struct stat *st)
 static void free_inode(struct inode *inode)
 {
 	rwsem_deinit(&inode->lock);
+	tenant_unref(inode->tenant);
 	close(inode->fd);
 	free(atomic_load(&inode->last_stat));
 	free(inode);
@@ -165,35 +167,46 @@ uint64_t inode_node_id(const struct mount *mount, const struct inode *inode)
 	return inode->ino == mount->inodes.root_ino ? FUSE_ROOT_NODE_ID : inode->ino;
 }
 
-/*
- * A reference to the inode that @fd is open on: the table's, or a new one, which takes @fd over
- * and sets it to -1.
- */
-static int get_or_insert(struct inode_table *table, int *fd, const struct stat *st,
-			 struct inode **ret_inode)
+/* A reference to the inode with the number @ino, which somebody else holds, or NULL. */
+static struct inode *get_held(struct inode_table *table, uint64_t ino)
 {
-	struct inode *inode, *fresh = NULL;
-	struct stat now;
-	int err = 0;
+	struct inode *inode;
 
 	rcu_reader_lock();
-	inode = find_ino(table, st->st_ino);
+	inode = find_ino(table, ino);
 	if (inode && !ref_unless_zero(inode))
 		inode = NULL;
 	rcu_reader_unlock();
+	return inode;
+}
+
+/*
+ * A reference to the inode that @fd is open on: the table's, or a new one, which takes @fd over
+ * and sets it to -1, and belongs to the tenant that @parent does. @st is what fstat(2) says, and
+ * may be newer afterwards.
+ */
+static int get_or_insert(struct mount *mount, struct inode *parent, int *fd, struct stat *st,
+			 struct inode **ret_inode)
+{
+	struct inode_table *table = &mount->inodes;
+	struct inode *inode, *fresh = NULL;
+	int err = 0;
+
+	inode = get_held(table, st->st_ino);
 	if (inode)
 		goto out_found;
 
 	fresh = new_inode(*fd, st);
 	if (!fresh)
 		return -ENOMEM;
+	fresh->tenant = tenant_of_child(mount, parent);
 	mutex_lock(&table->lock);
 	rcu_reader_lock();
 	inode = find_ino(table, st->st_ino);
 	rcu_reader_unlock();
 	if (inode) {
 		atomic_fetch_add(&inode->nr_refs, 1);
-	} else if (fstat(*fd, &now) < 0 || now.st_nlink == 0) {
+	} else if (fstat(*fd, st) < 0 || st->st_nlink == 0) {
 		/* Unlinked since we opened it, and its pages may be freed already. */
 		err = -ENOENT;
 	} else {
@@ -205,6 +218,7 @@ static int get_or_insert(struct inode_table *table, int *fd, const struct stat *
 	mutex_unlock(&table->lock);
 	if (fresh) {
 		rwsem_deinit(&fresh->lock);
+		tenant_unref(fresh->tenant);
 		free(fresh);
 	}
 	if (err)
@@ -228,21 +242,40 @@ int inode_get_child(struct mount *mount, struct inode *parent, const char *name,
 		err = -errno;
 		goto out_close;
 	}
-	err = get_or_insert(&mount->inodes, &fd, &st, &inode);
+	err = get_or_insert(mount, parent, &fd, &st, &inode);
 	if (err)
 		goto out_close;
 	if (ret_stat) {
-		err = inode_stat(mount, inode, ret_stat);
-		if (err) {
-			inode_put(mount, inode, 1);
-			goto out_close;
-		}
+		inode_adjust_stat(mount, inode, &st);
+		*ret_stat = st;
 	}
 	*ret_inode = inode;
 out_close:
 	if (fd >= 0)
 		close(fd);
 	return err;
+}
+
+struct inode *inode_find_child(struct mount *mount, struct inode *parent, const char *name)
+{
+	struct inode_table *table = &mount->inodes;
+	struct inode *inode;
+	struct stat st;
+
+	if (fstatat(parent->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return NULL;
+	inode = get_held(table, st.st_ino);
+	if (inode)
+		return inode;
+	/* It may be there without references. */
+	mutex_lock(&table->lock);
+	rcu_reader_lock();
+	inode = find_ino(table, st.st_ino);
+	rcu_reader_unlock();
+	if (inode)
+		atomic_fetch_add(&inode->nr_refs, 1);
+	mutex_unlock(&table->lock);
+	return inode;
 }
 
 struct inode *inode_ref(struct inode *inode)
@@ -273,6 +306,14 @@ static void close_backing_file(struct backing_file *file, bool remove)
 		file->backing->ops->file_close(file, remove);
 }
 
+static bool is_empty(struct page_space *pages)
+{
+	struct page_space_counts counts;
+
+	page_space_read(pages, &counts);
+	return counts.resv == 0 && counts.instantiated == 0;
+}
+
 /*
  * Free the content of a file, either of which may be NULL; with @remove its pages too. Nobody
  * can reach it any more. Not inside an RCU read side: a backing may wait for a grace period.
@@ -281,7 +322,7 @@ static void free_content(struct mount *mount, struct inode *inode, struct page_s
 			 struct backing_file *file, bool remove)
 {
 	/* A process may have mapped it and closed it: then they are freed when that ends. */
-	if (remove && pages && mount->backing->reserves_size &&
+	if (remove && pages && mount->backing->reserves_size && !is_empty(pages) &&
 	    orphans_add(&mount->orphans, inode->fd, pages) == 0)
 		pages = NULL;
 	/* The pages go back to the backing first: whoever sees the counters finds the pages. */
@@ -296,14 +337,6 @@ static bool is_unlinked(const struct inode *inode)
 	struct stat st;
 
 	return fstat(inode->fd, &st) == 0 && st.st_nlink == 0;
-}
-
-static bool is_empty(struct page_space *pages)
-{
-	struct page_space_counts counts;
-
-	page_space_read(pages, &counts);
-	return counts.resv == 0 && counts.instantiated == 0;
 }
 
 /*
@@ -427,13 +460,18 @@ void inode_drop_unlinked(struct mount *mount, struct inode *inode)
 	if (!inode->gone && is_unlinked(inode) &&
 	    atomic_load(&inode->nr_refs) == atomic_load(&inode->nr_lookups) + 1) {
 		inode->gone = true;
+		pages = atomic_load(&inode->pages);
+	}
+	/* What holds no pages is freed when FUSE forgets it: nobody can get any for it. */
+	if (pages && !is_empty(pages)) {
 		table->nr_freeing++;
-		pages = atomic_exchange(&inode->pages, NULL);
+		atomic_store(&inode->pages, NULL);
 		file = atomic_exchange(&inode->backing_file, NULL);
-		table->nr_freeing -= !pages && !file;
+	} else {
+		pages = NULL;
 	}
 	mutex_unlock(&table->lock);
-	if (!pages && !file)
+	if (!pages)
 		return;
 	rcu_wait_for_readers();
 	free_content(mount, inode, pages, file, true);

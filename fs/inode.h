@@ -15,9 +15,9 @@
  *
  * FUSE forgets an unlinked inode some time after unlink(2) has returned, and whoever reserves
  * in between must not fail for pages that are nobody's. So what removes a name calls
- * inode_drop_unlinked(), which frees the pages of a file that only FUSE's lookups still hold,
- * and marks it as gone: it cannot be opened any more (-ESTALE: the kernel looks the name up
- * again).
+ * inode_drop_unlinked(), which frees the pages of a file that only FUSE's lookups still hold
+ * (where it has none, there is no hurry), and marks it as gone: it cannot be opened any more
+ * (-ESTALE: the kernel looks the name up again).
  *
  * Lookup is lock-free: rculfhash, freed after a grace period. The way from and to zero
  * references is under the table's lock.
@@ -36,11 +36,15 @@
 #include "fs/page.h"
 
 struct mount;
+struct tenant;
 
 struct inode {
-	uint64_t ino;  /* set at init */
-	mode_t type;   /* set at init; S_IFMT bits */
-	int fd;        /* set at init; O_PATH in names/ */
+	uint64_t ino; /* set at init */
+	mode_t type;  /* set at init; S_IFMT bits */
+	int fd;       /* set at init; O_PATH in names/ */
+	/* With a reference; NULL: the mount. Of a directory under tenants->lock, else set at
+	 * init. */
+	struct tenant *tenant;
 	bool in_table; /* table->lock */
 	bool gone;     /* table->lock; unlinked, and its pages are freed */
 	_Atomic uint64_t nr_refs;
@@ -97,6 +101,11 @@ uint64_t inode_node_id(const struct mount *mount, const struct inode *inode);
  */
 int inode_get_child(struct mount *mount, struct inode *parent, const char *name,
 		    struct inode **ret_inode, struct stat *ret_stat);
+/*
+ * The same, where the table has it; else NULL, and then it has no pages. What @name is must not
+ * change meanwhile.
+ */
+struct inode *inode_find_child(struct mount *mount, struct inode *parent, const char *name);
 /* Another reference to an inode that one already holds. */
 struct inode *inode_ref(struct inode *inode);
 /*
@@ -131,6 +140,9 @@ void inode_drop_unlinked(struct mount *mount, struct inode *inode);
  * st_blocks counts the instantiated pages; st_ino of the root is what inode_node_id() says.
  */
 int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat);
+
+/* What inode_stat() tells differently from the fstat(2) of the inode's descriptor, in @st. */
+void inode_adjust_stat(struct mount *mount, struct inode *inode, struct stat *st);
 
 /* A path for system calls that do not take an O_PATH descriptor; not to be shown. */
 #define INODE_FD_PATH_SIZE 32

@@ -12,21 +12,16 @@
 
 #include "fs/mount.h"
 #include "fs/rcu.h"
+#include "fs/tenant.h"
 
 #define STAT_BLOCK_SIZE 512 /* of st_blocks, whatever st_blksize */
 
-int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
+void inode_adjust_stat(struct mount *mount, struct inode *inode, struct stat *st)
 {
 	struct page_space_counts counts = {};
 	struct page_space *pages;
-	const struct stat *last = atomic_load(&inode->last_stat);
-	struct stat st;
 
-	if (last)
-		st = *last;
-	else if (fstat(inode->fd, &st) < 0)
-		return -errno;
-	st.st_ino = inode_node_id(mount, inode);
+	st->st_ino = inode_node_id(mount, inode);
 	if (S_ISREG(inode->type) && !mount->backing->reserves_size) {
 		/* FUSE's lookups do not keep the pages: inode_drop_unlinked(). */
 		rcu_reader_lock();
@@ -34,13 +29,25 @@ int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
 		if (pages)
 			page_space_read(pages, &counts);
 		rcu_reader_unlock();
-		st.st_blksize = mount->backing->page_size;
-		st.st_blocks =
+		st->st_blksize = mount->backing->page_size;
+		st->st_blocks =
 			counts.instantiated * (mount->backing->page_size / STAT_BLOCK_SIZE);
 	}
 	/* Whoever maps it may write to it at any time: what the page cache has is not valid. */
 	if (inode->nr_cached > 0 && inode->nr_mappings > 0)
-		clock_gettime(CLOCK_REALTIME, &st.st_mtim);
+		clock_gettime(CLOCK_REALTIME, &st->st_mtim);
+}
+
+int inode_stat(struct mount *mount, struct inode *inode, struct stat *ret_stat)
+{
+	const struct stat *last = atomic_load(&inode->last_stat);
+	struct stat st;
+
+	if (last)
+		st = *last;
+	else if (fstat(inode->fd, &st) < 0)
+		return -errno;
+	inode_adjust_stat(mount, inode, &st);
 	*ret_stat = st;
 	return 0;
 }
@@ -100,6 +107,7 @@ int inode_pages(struct mount *mount, struct inode *inode, struct page_space **re
 		free(fresh);
 		return err;
 	}
+	page_space_set_subpool(fresh, tenant_subpool_of_file(mount, inode), true);
 	if (atomic_compare_exchange_strong(&inode->pages, &pages, fresh)) {
 		pages = fresh;
 	} else {

@@ -53,6 +53,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 				    0, REGION_END);
 		if (r < 0)
 			return r;
+		page_space_set_subpool(&mapping->own_space, pages->subpool, false);
 		mapping->space = &mapping->own_space;
 	}
 	mutex_init(&mapping->lock, LOCK_RANK_MAPPING);
@@ -490,8 +491,10 @@ bool mapping_memory_is_gone(struct mapping *mapping)
 	if (segments && segments->nr > 0)
 		start = segments->segment[0].start;
 	rcu_read_unlock();
-	if (start == 0 || mapping->nr_uffds == 0)
+	if (start == 0)
 		return mapping->dead;
+	if (mapping->nr_uffds == 0)
+		return mapping->dead || client_memory_is_gone(mapping->client);
 	/* Nothing is write-protected, so this changes nothing, but looks whether there is
 	 * memory. */
 	wp.range.start = start;

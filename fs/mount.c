@@ -24,13 +24,13 @@
 #include "fs/kernel_pool.h"
 #include "fs/mount_thp.h"
 #include "fs/numa_policy.h"
+#include "fs/owner.h"
 #include "fs/run_dir.h"
 
 /* What long symbolic links and extended attributes in names/ may take. */
 #define NAMES_BYTES (UINT64_C(64) << 20)
 
-static int64_t option_pages(const struct option_size *size, uint64_t page_size,
-			    int64_t kernel_nr)
+int64_t mount_size_pages(const struct option_size *size, uint64_t page_size, int64_t kernel_nr)
 {
 	if (size->is_percent)
 		return kernel_nr * size->percent / 100;
@@ -47,13 +47,13 @@ static int resolve_sizes(const struct mount_options *options, const struct pool_
 	struct mount_pages pages;
 
 	if (options_size_is_set(&options->size))
-		pages.max = option_pages(&options->size, options->pagesize, kernel->nr);
+		pages.max = mount_size_pages(&options->size, options->pagesize, kernel->nr);
 	else if (options_size_is_set(&options->min_size))
 		pages.max = SUBPOOL_NO_LIMIT;
 	else
 		pages.max = kernel->free - kernel->resv;
 	if (options_size_is_set(&options->min_size))
-		pages.min = option_pages(&options->min_size, options->pagesize, kernel->nr);
+		pages.min = mount_size_pages(&options->min_size, options->pagesize, kernel->nr);
 	else
 		pages.min = pages.max;
 	if (pages.max == 0 || pages.min < 0) {
@@ -72,13 +72,20 @@ static int resolve_sizes(const struct mount_options *options, const struct pool_
 	pages.data_max = pages.max;
 	if (options_size_is_set(&options->max_size))
 		pages.data_max =
-			option_pages(&options->max_size, options->pagesize, kernel->nr);
+			mount_size_pages(&options->max_size, options->pagesize, kernel->nr);
 	if (pages.data_max < pages.max) {
 		snprintf(error, error_size, "max_size is less than size");
 		return -EINVAL;
 	}
 	*ret_pages = pages;
 	return 0;
+}
+
+static int keep_names(struct mount *mount, int fd)
+{
+	if (fd >= 0)
+		mount->names_fd = fd;
+	return fd < 0 ? fd : 0;
 }
 
 /* With @thp_pages that many base pages of files in it, huge where a file is long enough. */
@@ -88,6 +95,11 @@ static int mount_names(struct mount *mount, int64_t thp_pages, char *error, size
 	char data[192];
 	int fd;
 
+	if (mount_has_source(mount) && thp_pages > 0)
+		return keep_names(mount, mount_source_names(mount, error, error_size));
+	if (geteuid() != 0)
+		return keep_names(mount, run_dir_make(mount->run_dir, "names", options->mode,
+						      error, error_size));
 	snprintf(data, sizeof(data),
 		 "inode64,size=%" PRIu64 ",mode=%o,uid=%u,gid=%u,nr_inodes=%" PRIu64 "%s",
 		 NAMES_BYTES + (uint64_t)thp_pages * THP_PAGE_SIZE, options->mode, options->uid,
@@ -98,18 +110,14 @@ static int mount_names(struct mount *mount, int64_t thp_pages, char *error, size
 	fd = run_dir_mount(mount->run_dir, "names", "tmpfs",
 			   thp_pages && !options->noexec ? 0 : MS_NOEXEC, data, error,
 			   error_size);
-	if (fd < 0)
-		return fd;
-	mount->names_fd = fd;
-	return 0;
+	return keep_names(mount, fd);
 }
 
-static int mount_data(struct mount *mount, const struct mount_pages *pages, char *error,
-		      size_t error_size)
+static int mount_hugetlbfs(struct mount *mount, const struct mount_pages *pages, char *error,
+			   size_t error_size)
 {
 	uint64_t page_size = mount->options->pagesize;
 	char data[160], size[40] = "";
-	int fd, r;
 
 	/*
 	 * A hugetlbfs keeps its size= for life. Where the mount is to grow it has none: if it
@@ -122,11 +130,30 @@ static int mount_data(struct mount *mount, const struct mount_pages *pages, char
 	snprintf(data, sizeof(data), "pagesize=%" PRIu64 "%s,min_size=%" PRIu64 ",mode=0700",
 		 page_size, size, (uint64_t)pages->min * page_size);
 	/* What may be mapped to be executed is what the mount itself allows. */
-	fd = run_dir_mount(mount->run_dir, "data", "hugetlbfs",
-			   mount->options->noexec ? MS_NOEXEC : 0, data, error, error_size);
+	return run_dir_mount(mount->run_dir, "data", "hugetlbfs",
+			     mount->options->noexec ? MS_NOEXEC : 0, data, error, error_size);
+}
+
+static int use_source(struct mount *mount, char *error, size_t error_size)
+{
+	int fd = fcntl(mount->source.fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		snprintf(error, error_size, "source=%s: %s", mount->options->source,
+			 strerror(errno));
+	return fd < 0 ? -errno : fd;
+}
+
+static int mount_data(struct mount *mount, const struct mount_pages *pages, char *error,
+		      size_t error_size)
+{
+	int fd, r;
+
+	fd = mount_has_source(mount) ? use_source(mount, error, error_size)
+				     : mount_hugetlbfs(mount, pages, error, error_size);
 	if (fd < 0)
 		return fd;
-	r = backing_hugetlb_new(fd, page_size, mount->nr_nodes, &mount->backing);
+	r = backing_hugetlb_new(fd, mount->options->pagesize, mount->nr_nodes, &mount->backing);
 	if (r < 0) {
 		close(fd);
 		snprintf(error, error_size, "cannot use the hugetlbfs: %s", strerror(-r));
@@ -141,7 +168,6 @@ static int borrow_pages(struct mount *mount, const struct mount_pages *pages,
 	int r;
 
 	*error = '\0';
-	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
 	mount->data_max = pages->data_max;
 	mount->data_min = pages->min;
 	r = kernel_pool_borrow(mount->options->pagesize, mount->nr_nodes, pages->min,
@@ -183,6 +209,7 @@ static int init_objects(struct mount *mount, const struct mount_pages *pages,
 	r = fd < 0 ? -errno : inode_table_init(&mount->inodes, fd);
 	if (r < 0)
 		goto out_error;
+	tenants_init(&mount->tenants);
 	mount->has_inodes = true;
 	return 0;
 
@@ -203,20 +230,36 @@ static bool is_thp(const struct mount_options *options, const struct pool_counts
 	       !kernel || kernel->free == kernel->resv;
 }
 
+static int take_pages(struct mount *mount, const struct pool_counts *kernel,
+		      struct mount_pages *pages, int64_t *ret_node_pages, char *error,
+		      size_t error_size)
+{
+	int r;
+
+	if (!mount_has_source(mount))
+		return borrow_pages(mount, pages, ret_node_pages, error, error_size);
+	r = mount_source_make(mount, error, error_size);
+	if (r == 0)
+		r = mount_source_resolve(mount, kernel, pages, ret_node_pages, error,
+					 error_size);
+	return r;
+}
+
 static int set_up_hugetlb(struct mount *mount, const struct pool_counts *kernel, char *error,
 			  size_t error_size)
 {
 	int64_t node_pages[POOL_MAX_NODES] = {0};
 	struct mount_pages pages;
-	int r;
+	int r = 0;
 
-	r = resolve_sizes(mount->options, kernel, &pages, error, error_size);
+	if (!mount_has_source(mount))
+		r = resolve_sizes(mount->options, kernel, &pages, error, error_size);
 	if (r == 0)
 		r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
 				   error_size);
 	if (r < 0)
 		return r;
-	r = borrow_pages(mount, &pages, node_pages, error, error_size);
+	r = take_pages(mount, kernel, &pages, node_pages, error, error_size);
 	if (r == 0)
 		r = mount_names(mount, 0, error, error_size);
 	if (r == 0)
@@ -239,8 +282,10 @@ static int set_up_thp(struct mount *mount, char *error, size_t error_size)
 	if (r < 0)
 		return r;
 	node_pages[0] = pages.min;
-	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
-	r = mount_names(mount, pages.max, error, error_size);
+	if (mount_has_source(mount))
+		r = mount_source_make(mount, error, error_size);
+	if (r == 0)
+		r = mount_names(mount, pages.max, error, error_size);
 	if (r == 0)
 		r = init_objects(mount, &pages, node_pages, error, error_size);
 	if (r == 0)
@@ -257,9 +302,13 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	memset(mount, 0, sizeof(*mount));
 	mount->options = options;
 	mount->mountpoint = mountpoint;
-	mount->names_fd = mount->state_fd = -1;
+	mount->names_fd = mount->state_fd = mount->source.dir_fd = mount->source.fd = -1;
+	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
+	owner_init();
 	mount->nr_nodes = numa_policy_nr_nodes();
 	lock_stat_enable(options->lockstat);
+	if (mount_has_source(mount))
+		mount_source_forget(mountpoint);
 	r = kernel_pool_read(options->pagesize, mount->nr_nodes, &kernel);
 	mount->is_thp = is_thp(options, r < 0 ? NULL : &kernel);
 	if (mount->is_thp) {
@@ -289,8 +338,10 @@ void mount_deinit(struct mount *mount)
 {
 	if (mount->state_fd < 0)
 		return;
-	if (mount->has_inodes)
+	if (mount->has_inodes) {
+		tenants_deinit(mount);
 		inode_table_deinit(mount);
+	}
 	if (mount->has_orphans)
 		orphans_deinit(&mount->orphans);
 	if (mount->has_core)
@@ -302,8 +353,20 @@ void mount_deinit(struct mount *mount)
 	if (mount->names_fd >= 0)
 		close(mount->names_fd);
 	run_dir_unmount(mount->run_dir);
+	mount_source_deinit(mount);
 	if (mount->has_loan)
 		kernel_pool_return(&mount->loan);
 	run_dir_remove(mount->run_dir, mount->state_fd);
 	mount->state_fd = -1;
+}
+
+void mount_clean_up(const char *run_dir, int state_fd)
+{
+	struct kernel_pool_loan loan;
+
+	run_dir_unmount(run_dir);
+	mount_source_clean_up(state_fd);
+	if (geteuid() == 0 && kernel_pool_load(&loan, state_fd, "kernel-pool") == 0)
+		kernel_pool_return(&loan);
+	run_dir_remove(run_dir, state_fd);
 }

@@ -14,9 +14,11 @@
 #include "fs/backing.h"
 #include "fs/inode.h"
 #include "fs/kernel_pool.h"
+#include "fs/mount_source.h"
 #include "fs/options.h"
 #include "fs/orphan.h"
 #include "fs/page.h"
+#include "fs/tenant.h"
 
 struct control;
 struct fault_service;
@@ -28,6 +30,7 @@ struct mount {
 	char run_dir[PATH_MAX];              /* set at init; /run/hugefuse/<name> */
 	int names_fd;                        /* set at init; O_PATH of names/ */
 	int state_fd;                 /* set at init; state/, locked while the daemon lives */
+	struct mount_source source;   /* set at init; of source= */
 	struct kernel_pool_loan loan; /* set at init; what was added to the kernel's pool */
 	int64_t data_max, data_min;   /* set at init; pages, size= and min_size= of data/ */
 	struct mutex size_lock;       /* held while the pool's size changes */
@@ -41,6 +44,7 @@ struct mount {
 	struct backing *backing;             /* set at init */
 	struct page_core core;
 	struct inode_table inodes;
+	struct tenants tenants;
 	struct fuse_session *session; /* set by the daemon */
 	bool has_passthrough;         /* set at FUSE's init */
 	int passthrough_fd;
@@ -59,6 +63,20 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	       char *error, size_t error_size);
 /* Give everything back. Nothing is running any more. */
 void mount_deinit(struct mount *mount);
+/*
+ * The same in place of a daemon that has died: everything in @run_dir, whose state/ is open as
+ * @state_fd and locked; that is closed.
+ */
+void mount_clean_up(const char *run_dir, int state_fd);
+
+/* Whether the pages come from a directory that was there. */
+static inline bool mount_has_source(const struct mount *mount)
+{
+	return mount->options->source != NULL;
+}
+
+/* A size in pages, rounded down; per cent is of the kernel's pool, which has @kernel_nr. */
+int64_t mount_size_pages(const struct option_size *size, uint64_t page_size, int64_t kernel_nr);
 
 /* Inodes in names/ that nobody sees: what gone ones become, and the reserve. */
 static inline uint64_t mount_hidden_inodes(const struct mount *mount)

@@ -133,7 +133,7 @@ int64_t mount_set_nr_pages(struct mount *mount, int64_t nr)
 	int64_t left[POOL_MAX_NODES], missing;
 	struct pool_counts pool;
 
-	if (mount->is_thp)
+	if (mount->is_thp || mount_has_source(mount))
 		return -EOPNOTSUPP;
 	mutex_lock(&mount->size_lock);
 	atomic_store(&mount->is_resized, true);
@@ -154,7 +154,7 @@ int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit)
 {
 	struct pool_counts pool;
 
-	if (mount->is_thp)
+	if (mount->is_thp || mount_has_source(mount))
 		return -EOPNOTSUPP;
 	mutex_lock(&mount->size_lock);
 	atomic_store(&mount->is_resized, true);

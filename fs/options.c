@@ -27,7 +27,7 @@
 
 /* ---- one setter per option with a value: 0, -EINVAL (malformed) or -ERANGE ---- */
 
-static int set_option_size(struct option_size *size, const char *value)
+int options_parse_size(const char *value, struct option_size *ret_size)
 {
 	const char *rest;
 	uint64_t number;
@@ -39,7 +39,7 @@ static int set_option_size(struct option_size *size, const char *value)
 	if (strcmp(rest, "%") == 0) {
 		if (number > 100)
 			return -ERANGE;
-		*size = (struct option_size){
+		*ret_size = (struct option_size){
 			.bytes = OPTIONS_SIZE_UNSET,
 			.percent = (uint32_t)number,
 			.is_percent = true,
@@ -49,7 +49,7 @@ static int set_option_size(struct option_size *size, const char *value)
 	r = memparse_bytes(value, &number);
 	if (r < 0)
 		return r;
-	*size = (struct option_size){.bytes = number};
+	*ret_size = (struct option_size){.bytes = number};
 	return 0;
 }
 
@@ -82,17 +82,17 @@ static int set_pagesize(struct mount_options *options, const char *value)
 
 static int set_size(struct mount_options *options, const char *value)
 {
-	return set_option_size(&options->size, value);
+	return options_parse_size(value, &options->size);
 }
 
 static int set_min_size(struct mount_options *options, const char *value)
 {
-	return set_option_size(&options->min_size, value);
+	return options_parse_size(value, &options->min_size);
 }
 
 static int set_max_size(struct mount_options *options, const char *value)
 {
-	return set_option_size(&options->max_size, value);
+	return options_parse_size(value, &options->max_size);
 }
 
 static int set_nr_inodes(struct mount_options *options, const char *value)
@@ -219,18 +219,28 @@ static int set_on_exhausted(struct mount_options *options, const char *value)
 	return 0;
 }
 
-static int set_fsname(struct mount_options *options, const char *value)
+static int set_text(char **text, const char *value)
 {
-	char *fsname;
+	char *copy;
 
 	if (*value == '\0')
 		return -EINVAL;
-	fsname = strdup(value);
-	if (!fsname)
+	copy = strdup(value);
+	if (!copy)
 		return -ENOMEM;
-	free(options->fsname);
-	options->fsname = fsname;
+	free(*text);
+	*text = copy;
 	return 0;
+}
+
+static int set_fsname(struct mount_options *options, const char *value)
+{
+	return set_text(&options->fsname, value);
+}
+
+static int set_source(struct mount_options *options, const char *value)
+{
+	return set_text(&options->source, value);
 }
 
 /* ---- the table ---- */
@@ -259,6 +269,7 @@ enum option_group {
 	GROUP_PLAIN,
 	GROUP_LOCKSTAT,
 	GROUP_FSNAME,
+	GROUP_SOURCE,
 	GROUP_ALLOW_OTHER,
 	GROUP_RO,
 	GROUP_RW,
@@ -331,7 +342,7 @@ static const struct option_spec option_table[] = {
 	      "sigbus, wait, or wait=SECONDS with 1 to 4294967295 seconds"),
 	VALUE("plain", GROUP_PLAIN, set_plain, "auto, deny or cached"),
 	VALUE("fsname", GROUP_FSNAME, set_fsname, "a name"),
-	VALUE("source", GROUP_FSNAME, set_fsname, "a name"),
+	VALUE("source", GROUP_SOURCE, set_source, "a directory on hugetlbfs or tmpfs"),
 	FLAG("lockstat", GROUP_LOCKSTAT, lockstat, true),
 	FLAG("nolockstat", GROUP_LOCKSTAT, lockstat, false),
 	FLAG("allow_other", GROUP_ALLOW_OTHER, allow_other, true),
@@ -375,6 +386,13 @@ static const struct option_spec *find_option(const char *name)
 			return &option_table[i];
 	}
 	return NULL;
+}
+
+bool options_is_given(const struct mount_options *options, const char *name)
+{
+	const struct option_spec *spec = find_option(name);
+
+	return spec && options->given & (1u << spec->group);
 }
 
 /* ---- parsing ---- */
@@ -501,6 +519,14 @@ static char *next_item(char **cursor)
 	return item;
 }
 
+/* The texts of @options are the copy's own. */
+static bool copy_texts(struct mount_options *copy, const struct mount_options *options)
+{
+	copy->fsname = options->fsname ? strdup(options->fsname) : NULL;
+	copy->source = options->source ? strdup(options->source) : NULL;
+	return !options->fsname == !copy->fsname && !options->source == !copy->source;
+}
+
 int options_parse(struct mount_options *options, const char *list, char *error,
 		  size_t error_size)
 {
@@ -509,8 +535,7 @@ int options_parse(struct mount_options *options, const char *list, char *error,
 	int r = 0;
 
 	text = strdup(list);
-	copy.fsname = options->fsname ? strdup(options->fsname) : NULL;
-	if (!text || (options->fsname && !copy.fsname)) {
+	if (!copy_texts(&copy, options) || !text) {
 		put_error(error, error_size, "options: out of memory");
 		r = -EINVAL;
 		goto out_free;
@@ -521,13 +546,13 @@ int options_parse(struct mount_options *options, const char *list, char *error,
 			r = apply_option(&copy, item, error, error_size);
 	}
 	if (r == 0) {
-		char *old = options->fsname;
+		struct mount_options old = *options;
 
 		*options = copy;
-		copy.fsname = old;
+		copy = old;
 	}
 out_free:
-	free(copy.fsname);
+	options_deinit(&copy);
 	free(text);
 	return r;
 }

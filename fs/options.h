@@ -60,6 +60,8 @@ struct mount_options {
 	/* The generic ones of mount(8). */
 	bool ro, nosuid, nodev, noexec, noatime, allow_other;
 	char *fsname; /* the source field of /proc/mounts; owned, may be NULL */
+	char *source; /* the directory that the pages come from; owned, NULL: mounts of its own
+		       */
 
 	uint32_t given; /* private: a bit for each option seen, to notice repetitions */
 };
@@ -68,6 +70,9 @@ static inline bool options_size_is_set(const struct option_size *size)
 {
 	return size->is_percent || size->bytes != OPTIONS_SIZE_UNSET;
 }
+
+/* Whether @name ("suid") or an option that excludes it was given. */
+bool options_is_given(const struct mount_options *options, const char *name);
 
 void options_init(struct mount_options *options);
 void options_deinit(struct mount_options *options);
@@ -80,6 +85,9 @@ void options_deinit(struct mount_options *options);
  */
 int options_parse(struct mount_options *options, const char *list, char *error,
 		  size_t error_size);
+
+/* The value of size= alone: 0, -EINVAL (malformed) or -ERANGE. */
+int options_parse_size(const char *value, struct option_size *ret_size);
 
 /* Checks that need all options at once (min_size over size, pagesize unknown to this kernel).
  */

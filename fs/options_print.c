@@ -38,7 +38,8 @@ void options_deinit(struct mount_options *options)
 	if (!options)
 		return;
 	free(options->fsname);
-	options->fsname = NULL;
+	free(options->source);
+	options->fsname = options->source = NULL;
 }
 
 /* ---- printing ---- */
@@ -87,12 +88,12 @@ static void print_size(struct printer *printer, const char *name,
 		print_bytes(printer, name, size->bytes);
 }
 
-static void print_fsname(struct printer *printer, const char *fsname)
+static void print_text(struct printer *printer, const char *name, const char *text)
 {
 	const char *c;
 
-	print(printer, ",fsname=");
-	for (c = fsname; *c != '\0'; c++)
+	print(printer, ",%s=", name);
+	for (c = text; *c != '\0'; c++)
 		print(printer, "%s%c", *c == ',' || *c == '\\' ? "\\" : "", *c);
 }
 
@@ -147,7 +148,9 @@ int options_print(const struct mount_options *options, char *buf, size_t buf_siz
 	      options->mode);
 	print_faults(&printer, options);
 	if (options->fsname)
-		print_fsname(&printer, options->fsname);
+		print_text(&printer, "fsname", options->fsname);
+	if (options->source)
+		print_text(&printer, "source", options->source);
 	return (int)printer.length;
 }
 

@@ -65,13 +65,14 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 		page_change_set(&changes[node], from, to);
 		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
 		if (nr > 0)
-			subpool_put_taken(&space->core->subpool, node, nr);
+			subpool_put_taken(space->subpool, node, nr);
 		freed += nr;
 	}
 	page_change_set(&changes[space->nr_nodes], from, to);
 	nr = region_map_delete_locked(&space->resv, &changes[space->nr_nodes]);
 	assert(nr >= freed);
-	subpool_unreserve(&space->core->subpool, nr - freed);
+	page_count_file_locked(space);
+	subpool_unreserve(space->subpool, nr - freed);
 }
 
 int page_space_init(struct page_space *space, struct page_core *core, struct backing_file *file,
@@ -88,6 +89,8 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 		return -ENOMEM;
 	}
 	space->core = core;
+	space->subpool = &core->subpool;
+	space->is_file = space->holds_pages = false;
 	space->file = file;
 	space->object = object;
 	space->key_offset = key_offset;
@@ -104,6 +107,12 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	return 0;
 }
 
+void page_space_set_subpool(struct page_space *space, struct subpool *subpool, bool is_file)
+{
+	space->subpool = subpool_ref(subpool);
+	space->is_file = is_file;
+}
+
 void page_space_deinit(struct page_space *space)
 {
 	if (!space->inst)
@@ -118,24 +127,28 @@ void page_space_deinit(struct page_space *space)
 	space->inst = NULL;
 	region_map_deinit(&space->resv);
 	rwsem_deinit(&space->own_lock);
+	subpool_unref(space->subpool);
 }
 
 /* Take a page for @idx and enter it. The changes are for resv and inst. */
-static int take_locked(struct page_space *space, int64_t idx, int node,
+static int take_locked(struct page_space *space, int64_t idx, int node, bool given,
 		       struct region_change *resv, struct region_change *inst,
-		       enum pool_source *ret_source, bool *ret_was_reserved)
+		       struct subpool_taken *ret_taken, bool *ret_was_reserved)
 {
 	bool reserved = region_map_contains_locked(&space->resv, idx);
 
 	if (reserved)
-		node = pool_take_page(&space->core->pool, node, true, ret_source);
+		node = pool_take_page(&space->core->pool, node, true, &ret_taken->source);
+	else if (given)
+		node = subpool_take_given(space->subpool, node, ret_taken);
 	else
-		node = subpool_take_page(&space->core->subpool, node, ret_source);
+		node = subpool_take_page(space->subpool, node, ret_taken);
 	if (node < 0)
 		return reserved ? node : -ENOSPC;
 	*ret_was_reserved = reserved;
 	if (!reserved)
 		region_map_commit_locked(&space->resv, resv);
+	page_count_file_locked(space);
 	region_map_commit_locked(&space->inst[node], inst);
 	return node;
 }
@@ -150,7 +163,8 @@ static void give_locked(struct page_space *space, int node, bool keep_reserved,
 		pool_put_page(&space->core->pool, node, true);
 	} else {
 		region_map_delete_locked(&space->resv, resv);
-		subpool_put_page(&space->core->subpool, node);
+		page_count_file_locked(space);
+		subpool_put_page(space->subpool, node);
 	}
 }
 
@@ -178,16 +192,20 @@ static void page_change_free(struct page_change *change)
 	region_change_free(&change->inst);
 }
 
-/* Under the fault mutex of the page: enter it and take its page. 0 or -errno. */
+/* Under the fault mutex of the page: enter it and take its page. 0, 1: it is there, -errno. */
 static int enter_page(struct page_space *space, struct page_entry *entry, int node,
 		      struct page_change *change)
 {
 	int r = -ERANGE;
 
 	rwsem_write_lock(space->lock);
+	if (page_inst_node_locked(space, entry->idx) >= 0) {
+		rwsem_write_unlock(space->lock);
+		return 1;
+	}
 	if (entry->idx < space->nr_pages)
-		r = take_locked(space, entry->idx, node, &change->resv, &change->inst,
-				&entry->source, &entry->reserved);
+		r = take_locked(space, entry->idx, node, false, &change->resv, &change->inst,
+				&entry->taken, &entry->reserved);
 	if (r >= 0) {
 		entry->node = r;
 		entry->next = space->entries;
@@ -227,7 +245,8 @@ static void untake_page(struct page_space *space, const struct page_entry *entry
 	} else {
 		region_map_delete_locked(&space->inst[entry->node], &change->inst);
 		region_map_delete_locked(&space->resv, &change->resv);
-		subpool_untake_page(&space->core->subpool, entry->node, entry->source);
+		page_count_file_locked(space);
+		subpool_untake_page(space->subpool, entry->node, &entry->taken);
 	}
 	rwsem_write_unlock(space->lock);
 }
@@ -273,15 +292,17 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node)
 	if (r < 0)
 		goto out_enter;
 	r = enter_page(space, &entry, node, &enter);
-	if (r < 0)
+	if (r != 0) {
+		r = r > 0 ? PAGE_PRESENT : r;
 		goto out_undo;
+	}
 	r = space->file->backing->ops->populate(space->file, idx, entry.node);
 	if (r < 0) {
 		untake_page(space, &entry, &undo);
 		goto out_undo;
 	}
 	finish_page(space, &entry, r, &undo);
-	r = page_outcome(entry.source);
+	r = page_outcome(entry.taken.source);
 out_undo:
 	page_change_free(&undo);
 out_enter:
@@ -289,12 +310,27 @@ out_enter:
 	return r;
 }
 
+/*
+ * Spares the memory and the write lock where the page is there. It does not wait for the lock:
+ * entering the page looks again.
+ */
+static bool is_seen_instantiated(struct page_space *space, int64_t idx)
+{
+	bool instantiated;
+
+	if (!rwsem_read_trylock(space->lock))
+		return false;
+	instantiated = page_inst_node_locked(space, idx) >= 0;
+	rwsem_read_unlock(space->lock);
+	return instantiated;
+}
+
 int page_instantiate(struct page_space *space, int64_t idx, int node)
 {
 	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
 	int r = PAGE_PRESENT;
 
-	if (!page_is_instantiated(space, idx))
+	if (!is_seen_instantiated(space, idx))
 		r = instantiate_page(space, idx, node);
 	mutex_unlock(mutex);
 	return r;
@@ -420,7 +456,7 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 			  bool keep_reserved)
 {
 	struct page_change change;
-	enum pool_source source;
+	struct subpool_taken taken;
 	bool was_reserved;
 	int node, r;
 
@@ -433,8 +469,8 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 	if (present == (node >= 0) || (present && idx >= space->nr_pages)) {
 		r = 0;
 	} else if (present) {
-		node = take_locked(space, idx, POOL_ANY_NODE, &change.resv, &change.inst,
-				   &source, &was_reserved);
+		node = take_locked(space, idx, POOL_ANY_NODE, true, &change.resv, &change.inst,
+				   &taken, &was_reserved);
 		r = node < 0 ? node : 1;
 	} else {
 		give_locked(space, node, keep_reserved, &change.resv, &change.inst);

@@ -43,6 +43,9 @@ struct page_entry;
 
 struct page_space {
 	struct page_core *core;    /* set at init */
+	struct subpool *subpool;   /* set before use; what its pages are charged to */
+	bool is_file;              /* set before use; else a private mapping */
+	bool holds_pages;          /* lock; counted as a file of the subpool */
 	struct backing_file *file; /* set at init; not owned */
 	uint64_t object;           /* set at init; fault_key.object */
 	int64_t key_offset;        /* set at init; added to an index for fault_key.idx */
@@ -84,6 +87,13 @@ void page_core_deinit(struct page_core *core);
 
 int page_space_init(struct page_space *space, struct page_core *core, struct backing_file *file,
 		    uint64_t object, int64_t key_offset, int64_t nr_pages);
+/*
+ * Charge its pages to a tenant's subpool, to which it takes a reference, instead of the
+ * mount's;
+ * @is_file: it is counted there while it holds pages or reservations. Before any page is
+ * reserved or instantiated.
+ */
+void page_space_set_subpool(struct page_space *space, struct subpool *subpool, bool is_file);
 /* Uncharge everything. The pages themselves are the backing's to free, which must have
  * happened. */
 void page_space_deinit(struct page_space *space);

@@ -29,3 +29,14 @@ void page_change_set(struct region_change *change, int64_t from, int64_t to)
 	change->from = from;
 	change->to = to;
 }
+
+void page_count_file_locked(struct page_space *space)
+{
+	bool holds_pages = space->is_file && space->resv.nr_regions > 0;
+
+	rwsem_assert_write_held(space->lock);
+	if (holds_pages == space->holds_pages)
+		return;
+	space->holds_pages = holds_pages;
+	subpool_count_files(space->subpool, holds_pages ? 1 : -1);
+}

@@ -10,11 +10,14 @@ struct region_change *page_changes_new(size_t nr);
 void page_changes_free(struct region_change *changes, size_t nr);
 void page_change_set(struct region_change *change, int64_t from, int64_t to);
 
+/* After a change of resv: whether it is a file that holds pages, for the subpool's count. */
+void page_count_file_locked(struct page_space *space);
+
 /* A page that is entered and being populated. */
 struct page_entry {
 	int64_t idx;
 	int node;
-	enum pool_source source;
+	struct subpool_taken taken;
 	bool reserved; /* space->lock; a reservation stays if it cannot be populated */
 	struct page_entry *next; /* space->lock */
 };

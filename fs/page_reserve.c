@@ -26,7 +26,7 @@ static int64_t reserve_locked(struct page_space *space, struct region_change *ch
 		     region_map_count_locked(&space->resv, change->from, change->to);
 	int r;
 
-	r = nr > 0 ? subpool_reserve(&space->core->subpool, nr) : 0;
+	r = nr > 0 ? subpool_reserve(space->subpool, nr) : 0;
 	if (r < 0)
 		return r;
 	reserve_entries_locked(space, change->from, change->to);
@@ -37,6 +37,7 @@ static int64_t reserve_locked(struct page_space *space, struct region_change *ch
 		region_map_commit_locked(added, changes++);
 	}
 	region_map_commit_locked(&space->resv, change);
+	page_count_file_locked(space);
 	return nr;
 }
 
@@ -89,8 +90,9 @@ static int unreserve_next(struct page_space *space, int64_t *pos, int64_t to)
 	found = page_next_reserved_locked(space, *pos, to, &region);
 	if (found) {
 		page_change_set(&change, region.from, region.to);
-		subpool_unreserve(&space->core->subpool,
+		subpool_unreserve(space->subpool,
 				  region_map_delete_locked(&space->resv, &change));
+		page_count_file_locked(space);
 	}
 	rwsem_write_unlock(space->lock);
 	region_change_free(&change);

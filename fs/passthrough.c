@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "fs/backing_thp.h"
 #include "fs/mount.h"
@@ -16,6 +17,11 @@ struct backing_map {
 };
 #define BACKING_OPEN  _IOW(229, 1, struct backing_map)
 #define BACKING_CLOSE _IOW(229, 2, uint32_t)
+
+bool passthrough_may_be(const struct mount *mount)
+{
+	return mount->is_thp && geteuid() == 0;
+}
 
 void passthrough_enable(struct mount *mount, int device_fd)
 {

@@ -6,10 +6,14 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fs/inode.h"
 
+/* Whether files of this mount could be: on thp, by root (FUSE_DEV_IOC_BACKING_OPEN is root's).
+ */
+bool passthrough_may_be(const struct mount *mount);
 /* The kernel has granted it: numbers are asked for on @device_fd, /dev/fuse of the mount. */
 void passthrough_enable(struct mount *mount, int device_fd);
 

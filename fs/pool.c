@@ -294,7 +294,7 @@ void pool_set_overcommit(struct pool *pool, int64_t overcommit)
 	waitqueue_wake_all(&pool->freed);
 }
 
-int pool_reserve(struct pool *pool, int64_t nr)
+static int reserve(struct pool *pool, int64_t nr, bool surplus)
 {
 	int64_t nr_missing;
 	int r = 0;
@@ -303,7 +303,7 @@ int pool_reserve(struct pool *pool, int64_t nr)
 
 	mutex_lock(&pool->lock);
 	nr_missing = nr - available_pages_locked(pool);
-	if (nr_missing > 0 && nr_missing > overcommit_room_locked(pool)) {
+	if (nr_missing > 0 && (!surplus || nr_missing > overcommit_room_locked(pool))) {
 		r = -ENOMEM;
 		goto out_unlock;
 	}
@@ -314,6 +314,16 @@ int pool_reserve(struct pool *pool, int64_t nr)
 out_unlock:
 	mutex_unlock(&pool->lock);
 	return r;
+}
+
+int pool_reserve(struct pool *pool, int64_t nr)
+{
+	return reserve(pool, nr, true);
+}
+
+int pool_reserve_free(struct pool *pool, int64_t nr)
+{
+	return reserve(pool, nr, false);
 }
 
 void pool_unreserve(struct pool *pool, int64_t nr)

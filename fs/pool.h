@@ -68,6 +68,8 @@ void pool_set_overcommit(struct pool *pool, int64_t overcommit);
  * gather_surplus_pages().
  */
 int pool_reserve(struct pool *pool, int64_t nr);
+/* The same of free pages alone, without making any. */
+int pool_reserve_free(struct pool *pool, int64_t nr);
 /*
  * Give @nr reservations back, and as many free surplus pages with them as there are. Follows
  * return_unused_surplus_pages().

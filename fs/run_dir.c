@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The directory of a mount below /run/hugefuse. */
+/* The directory of a mount below /run/hugefuse, or where that of a user is. */
 #include "fs/run_dir.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-int run_dir_path(const char *mountpoint, char *ret_path)
+#include "fs/tree.h"
+
+/* A socket in it, "/.%016lx.sock", is to have less than HUGEFUSE_SOCKET_PATH_MAX bytes. */
+#define BASE_MAX   72
+#define BASE_TRIES 10
+
+int run_dir_path(const char *base, const char *mountpoint, char *ret_path)
 {
 	char name[NAME_MAX + 1];
 	size_t len = 0;
@@ -31,8 +40,60 @@ int run_dir_path(const char *mountpoint, char *ret_path)
 			len += (size_t)sprintf(name + len, "\\x%02x", (unsigned char)*c);
 	}
 	name[len] = '\0';
-	snprintf(ret_path, PATH_MAX, "%s/%s", RUN_DIR, len ? name : "-");
+	if (strlen(base) + 1 + len >= PATH_MAX)
+		return -ENAMETOOLONG;
+	snprintf(ret_path, PATH_MAX, "%s/%s", base, len ? name : "-");
 	return 0;
+}
+
+/* A directory of this user's on a tmpfs, that nobody else may write to. */
+static bool is_own_tmpfs(const char *path)
+{
+	struct statfs fs;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool own;
+
+	if (fd < 0)
+		return false;
+	own = fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+	      !(st.st_mode & (S_IWGRP | S_IWOTH)) && fstatfs(fd, &fs) == 0 &&
+	      fs.f_type == TMPFS_MAGIC;
+	close(fd);
+	return own;
+}
+
+static void add_base(struct run_dir_bases *bases, const char *dir)
+{
+	char path[PATH_MAX];
+
+	/* A socket's path has to fit in an address. */
+	if (dir[0] != '/' || strlen(dir) > BASE_MAX - sizeof("/hugefuse") || !is_own_tmpfs(dir))
+		return;
+	snprintf(path, sizeof(path), "%s/hugefuse", dir);
+	for (int i = 0; i < bases->nr; i++) {
+		if (strcmp(bases->path[i], path) == 0)
+			return;
+	}
+	strcpy(bases->path[bases->nr++], path);
+}
+
+void run_dir_list_bases(struct run_dir_bases *ret_bases)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char login[64];
+
+	ret_bases->nr = 0;
+	if (geteuid() == 0) {
+		strcpy(ret_bases->path[ret_bases->nr++], RUN_DIR);
+		return;
+	}
+	if (runtime)
+		add_base(ret_bases, runtime);
+	/* That of a login, whatever the environment. */
+	snprintf(login, sizeof(login), "/run/user/%u", geteuid());
+	add_base(ret_bases, login);
+	snprintf(ret_bases->path[ret_bases->nr++], PATH_MAX, "/dev/shm/hugefuse-%u", geteuid());
 }
 
 static int write_pid(int state_fd)
@@ -95,6 +156,25 @@ static void explain_existing(const char *path, const char *mountpoint, char *err
 			 path, mountpoint);
 }
 
+/* For others to pass through, if it is root's. */
+static int make_base(const char *base, char *error, size_t error_size)
+{
+	int r = 0;
+
+	if (mkdir(base, geteuid() == 0 ? 0711 : 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	if (r < 0)
+		snprintf(error, error_size, "%s: %s", base, strerror(-r));
+	else if (geteuid() != 0 && !is_own_tmpfs(base)) {
+		r = -EPERM;
+		snprintf(error, error_size,
+			 "%s: it has to be a directory of this user's on a tmpfs, which nobody "
+			 "else may write to; remove it, or set XDG_RUNTIME_DIR to one",
+			 base);
+	}
+	return r;
+}
+
 static int fill_run_dir(const char *path, int *ret_state_fd)
 {
 	char state[PATH_MAX];
@@ -115,14 +195,26 @@ static int fill_run_dir(const char *path, int *ret_state_fd)
 	return 0;
 }
 
-int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, char *error,
-		   size_t error_size)
+/* Whether there is one already, wherever it may be. */
+static bool exists(const char *mountpoint, char *error, size_t error_size)
 {
-	int r;
+	char path[PATH_MAX];
+	pid_t pid;
+	int fd = run_dir_find(mountpoint, path, &pid);
 
-	r = run_dir_path(mountpoint, ret_path);
-	if (r == 0 && mkdir(RUN_DIR, 0711) < 0 && errno != EEXIST)
-		r = -errno;
+	if (fd == -ENOENT || fd == -ENAMETOOLONG)
+		return false;
+	if (fd >= 0)
+		close(fd);
+	explain_existing(path, mountpoint, error, error_size);
+	return true;
+}
+
+static int create_in(const char *base, const char *mountpoint, char *ret_path,
+		     int *ret_state_fd, char *error, size_t error_size)
+{
+	int r = run_dir_path(base, mountpoint, ret_path);
+
 	if (r == 0 && mkdir(ret_path, 0700) < 0)
 		r = -errno;
 	if (r == -EEXIST) {
@@ -137,6 +229,25 @@ int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, ch
 	if (r < 0)
 		snprintf(error, error_size, "%s: %s",
 			 r == -ENAMETOOLONG ? mountpoint : ret_path, strerror(-r));
+	return r;
+}
+
+int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, char *error,
+		   size_t error_size)
+{
+	struct run_dir_bases bases;
+	int r, tries = 0;
+
+	if (exists(mountpoint, error, error_size))
+		return -EBUSY;
+	run_dir_list_bases(&bases);
+	do {
+		r = make_base(bases.path[0], error, error_size);
+		if (r == 0)
+			r = create_in(bases.path[0], mountpoint, ret_path, ret_state_fd, error,
+				      error_size);
+		/* Another daemon's end may just have removed it. */
+	} while (r == -ENOENT && geteuid() != 0 && ++tries < BASE_TRIES);
 	return r;
 }
 
@@ -160,6 +271,24 @@ out_error:
 	return r;
 }
 
+int run_dir_make(const char *path, const char *name, mode_t mode, char *error,
+		 size_t error_size)
+{
+	char target[PATH_MAX];
+	int fd = -1, r = 0;
+
+	snprintf(target, sizeof(target), "%.*s/%s", PATH_MAX - 8, path, name);
+	if (mkdir(target, 0700) == 0)
+		fd = open(target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fchmod(fd, mode) < 0) {
+		r = -errno;
+		snprintf(error, error_size, "%s: %s", target, strerror(-r));
+		if (fd >= 0)
+			close(fd);
+	}
+	return r < 0 ? r : fd;
+}
+
 void run_dir_unmount(const char *path)
 {
 	static const char *const names[] = {"data", "names"};
@@ -173,39 +302,55 @@ void run_dir_unmount(const char *path)
 	}
 }
 
-int run_dir_note_socket(int state_fd, const char *socket_path)
+int run_dir_note(int state_fd, const char *name, const char *path)
 {
-	return symlinkat(socket_path, state_fd, "socket") < 0 ? -errno : 0;
+	return symlinkat(path, state_fd, name) < 0 ? -errno : 0;
+}
+
+int run_dir_read_note(int state_fd, const char *name, char *ret_path)
+{
+	ssize_t len = readlinkat(state_fd, name, ret_path, PATH_MAX - 1);
+
+	if (len < 0)
+		return -errno;
+	ret_path[len] = '\0';
+	return 0;
 }
 
 /* The daemon removes its socket itself, unless it was killed. */
 static void remove_socket(int state_fd)
 {
 	char socket_path[PATH_MAX];
-	ssize_t len = readlinkat(state_fd, "socket", socket_path, sizeof(socket_path) - 1);
 
-	if (len < 0)
-		return;
-	socket_path[len] = '\0';
-	unlink(socket_path);
-	unlinkat(state_fd, "socket", 0);
+	if (run_dir_read_note(state_fd, "socket", socket_path) == 0)
+		unlink(socket_path);
 }
 
 void run_dir_remove(const char *path, int state_fd)
 {
-	static const char *const files[] = {"kernel-pool", "pid"};
+	static const char *const files[] = {"kernel-pool", "socket", "source", "pid"};
 	static const char *const dirs[] = {"data", "names", "state"};
 	char name[PATH_MAX];
 
 	if (state_fd >= 0)
 		remove_socket(state_fd);
-	for (int i = 0; i < 2 && state_fd >= 0; i++)
+	for (int i = 0; i < 4 && state_fd >= 0; i++)
 		unlinkat(state_fd, files[i], 0);
 	for (int i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "%.*s/%s", PATH_MAX - 8, path, dirs[i]);
-		rmdir(name);
+		/* Root's are mounts, and empty without. */
+		if (geteuid() != 0)
+			tree_remove(AT_FDCWD, name);
+		else
+			rmdir(name);
 	}
 	rmdir(path);
+	/* A user's is not left behind the last one. */
+	if (geteuid() != 0 && strlen(path) < sizeof(name)) {
+		strcpy(name, path);
+		*strrchr(name, '/') = '\0';
+		rmdir(name);
+	}
 	if (state_fd >= 0)
 		close(state_fd);
 }
@@ -224,6 +369,24 @@ int run_dir_open(const char *path, pid_t *ret_pid)
 			close(fd);
 			return -EBUSY;
 		}
+	}
+	return fd;
+}
+
+int run_dir_find(const char *mountpoint, char *ret_path, pid_t *ret_pid)
+{
+	struct run_dir_bases bases;
+	int fd = -ENOENT, r;
+
+	run_dir_list_bases(&bases);
+	for (int i = 0; i < bases.nr && fd == -ENOENT; i++) {
+		/* What others may have put there is not looked at. */
+		if (geteuid() != 0 && !is_own_tmpfs(bases.path[i]))
+			continue;
+		r = run_dir_path(bases.path[i], mountpoint, ret_path);
+		if (r < 0)
+			return r;
+		fd = run_dir_open(ret_path, ret_pid);
 	}
 	return fd;
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fs/stats_text.h"
 
@@ -39,6 +40,7 @@ enum stats_kind {
 	KIND_FILES,
 	KIND_MAPS,
 	KIND_REGIONS,
+	KIND_TENANTS,
 	KIND_OPTIONS,
 	KIND_KERNEL,
 	KIND_KERNEL_MEMINFO,
@@ -98,6 +100,7 @@ static const struct stats_entry_type entry_types[NR_KINDS] = {
 	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0400, stats_text_files},
 	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0400, stats_text_maps},
 	[KIND_REGIONS] = {KIND_ROOT, "regions", S_IFREG | 0400, stats_text_regions},
+	[KIND_TENANTS] = {KIND_ROOT, "tenants", S_IFREG | 0400, stats_text_tenants},
 	[KIND_OPTIONS] = {KIND_ROOT, "options", S_IFREG | 0444, stats_text_options},
 	[KIND_KERNEL] = {KIND_ROOT, "kernel", S_IFDIR | 0555},
 	[KIND_KERNEL_MEMINFO] = {KIND_KERNEL, "meminfo", S_IFREG | 0444, stats_text_meminfo},
@@ -185,6 +188,8 @@ static void fill_stat(const struct mount *mount, struct stats_node node, struct 
 		.st_ino = encode_node(node),
 		.st_mode = type->mode,
 		.st_nlink = S_ISDIR(type->mode) ? 2 : 1,
+		.st_uid = geteuid(),
+		.st_gid = getegid(),
 		.st_blksize = 4096,
 	};
 	clock_gettime(CLOCK_REALTIME, &ret_stat->st_mtim);

@@ -13,12 +13,10 @@
 
 static void read_counts(struct mount *mount, struct pool_counts *ret_pool)
 {
-	struct subpool_counts subpool;
 	int64_t chunk = backing_chunk(mount->backing);
 
 	pool_read(&mount->core.pool, ret_pool);
-	subpool_read(&mount->core.subpool, &subpool);
-	ret_pool->resv -= subpool.resv;
+	ret_pool->resv -= subpool_read_tree_resv(&mount->core.subpool);
 	if (ret_pool->resv < 0)
 		ret_pool->resv = 0; /* a page was taken between the two */
 	ret_pool->nr /= chunk;

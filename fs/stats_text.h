@@ -23,6 +23,8 @@ int stats_text_files(struct mount *mount, FILE *out);
 /* A line for each range of pages that is reserved or instantiated, in files and private
  * mappings. */
 int stats_text_regions(struct mount *mount, FILE *out);
+/* A line for the mount and for each directory with a quota. */
+int stats_text_tenants(struct mount *mount, FILE *out);
 /* The files of .hugefuse/kernel. */
 int stats_text_meminfo(struct mount *mount, FILE *out);
 int stats_text_persistent(struct mount *mount, FILE *out);

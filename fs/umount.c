@@ -2,6 +2,7 @@
 /* Unmounting from outside, with the daemon alive or dead. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 #include <unistd.h>
 
 #include "fs/daemon.h"
-#include "fs/kernel_pool.h"
+#include "fs/fusermount.h"
+#include "fs/mount.h"
 #include "fs/run_dir.h"
 
 #define UMOUNT_TIMEOUT_MS 60000
@@ -55,21 +57,28 @@ static int wait_for_exit(pid_t pid)
 	return r > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* What a dead daemon has left is given back in its place. */
-static void clean_up(const char *run_dir, int state_fd)
+/* umount2(2), or what does it for who is not root. 0, -EBUSY, or -errno with one line. */
+static int unmount(const char *mountpoint, bool force, char *what, size_t size)
 {
-	struct kernel_pool_loan loan;
+	uid_t uid;
+	gid_t gid;
+	int r = 0;
 
-	run_dir_unmount(run_dir);
-	if (kernel_pool_load(&loan, state_fd, "kernel-pool") == 0)
-		kernel_pool_return(&loan);
-	run_dir_remove(run_dir, state_fd);
+	if (!fusermount_find(mountpoint, &uid, &gid))
+		return 0;
+	if (geteuid() != 0)
+		return fusermount_unmount(mountpoint, force, what, size);
+	if (umount2(mountpoint, UMOUNT_NOFOLLOW | (force ? MNT_DETACH : 0)) < 0 &&
+	    errno != EINVAL)
+		r = -errno;
+	snprintf(what, size, "%s", strerror(-r));
+	return r;
 }
 
 static int detach(const char *mountpoint, bool force)
 {
-	char what[256];
-	int nr = force ? 0 : count_mappings(mountpoint);
+	char what[512];
+	int nr = force ? 0 : count_mappings(mountpoint), r;
 
 	if (nr > 0) {
 		snprintf(
@@ -80,14 +89,29 @@ static int detach(const char *mountpoint, bool force)
 			nr);
 		return fail(mountpoint, what);
 	}
-	if (umount2(mountpoint, UMOUNT_NOFOLLOW | (force ? MNT_DETACH : 0)) == 0 ||
-	    errno == EINVAL)
-		return EXIT_OK;
-	if (errno == EBUSY)
+	r = unmount(mountpoint, force, what, sizeof(what));
+	if (r == -EBUSY)
 		return fail(mountpoint,
 			    "files or directories on it are in use; end what uses them, "
 			    "or use --force");
-	return fail(mountpoint, strerror(errno));
+	return r < 0 ? fail(mountpoint, what) : EXIT_OK;
+}
+
+/*
+ * A user's mount is taken down as that user: nothing that is found where the user may write is
+ * to make root do anything.
+ */
+static int become_owner(const char *mountpoint)
+{
+	uid_t uid;
+	gid_t gid;
+
+	if (geteuid() != 0 || !fusermount_find(mountpoint, &uid, &gid) || uid == 0)
+		return 0;
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+	    setresuid(uid, uid, uid) < 0)
+		return -errno;
+	return 0;
 }
 
 int daemon_umount(const char *mountpoint, bool force)
@@ -96,10 +120,10 @@ int daemon_umount(const char *mountpoint, bool force)
 	int state_fd, r;
 	pid_t pid;
 
-	r = run_dir_path(mountpoint, run_dir);
+	r = become_owner(mountpoint);
 	if (r < 0)
 		return fail(mountpoint, strerror(-r));
-	state_fd = run_dir_open(run_dir, &pid);
+	state_fd = run_dir_find(mountpoint, run_dir, &pid);
 	if (state_fd == -ENOENT)
 		return fail(mountpoint, "no hugefuse is mounted there");
 	if (state_fd < 0)
@@ -107,7 +131,7 @@ int daemon_umount(const char *mountpoint, bool force)
 	/* Of a dead daemon everything goes, in use or not: nobody could look after it. */
 	r = detach(mountpoint, force || pid == 0);
 	if (r == EXIT_OK && pid == 0) {
-		clean_up(run_dir, state_fd);
+		mount_clean_up(run_dir, state_fd);
 		return EXIT_OK;
 	}
 	close(state_fd);

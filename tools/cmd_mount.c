@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fs/log.h"
+#include "fs/mount_source.h"
 #include "tools/cmd.h"
 #include "tools/mountpoint.h"
 
@@ -68,6 +69,8 @@ static int set_operands(const struct verb *verb, struct mount_request *request,
 		if (!request->options.fsname)
 			return cmd_fail(verb, EXIT_FAILED, "out of memory");
 	}
+	if (mount_source_adapt(&request->options, error, sizeof(error)) < 0)
+		return cmd_fail(verb, EXIT_FAILED, "%s", error);
 	if (options_check(&request->options, error, sizeof(error)) < 0)
 		return cmd_fail(verb, EXIT_FAILED, "%s", error);
 	return set_mountpoint(verb, request, path);

@@ -59,6 +59,13 @@ static const struct verb verbs[] = {
 		.run = cmd_lockstat,
 	},
 	{
+		.name = "quota",
+		.arguments = "[--json] DIRECTORY [size=SIZE,min_size=SIZE]",
+		.summary = "what a directory may use of a mount: print it, or set it",
+		.help = "      --json           print JSON\n",
+		.run = cmd_quota,
+	},
+	{
 		.name = "why",
 		.arguments = "[--json] PATH|PID",
 		.summary = "why a file, a directory or a process holds pages",

@@ -89,7 +89,7 @@ static int show_hugetlbfs(const struct verb *verb, const char *mountpoint)
 	char run_dir[PATH_MAX], data[PATH_MAX + 8], root[64];
 	int fd, r = EXIT_OK;
 
-	if (run_dir_path(mountpoint, run_dir) < 0)
+	if (run_dir_path(RUN_DIR, mountpoint, run_dir) < 0)
 		return EXIT_OK;
 	snprintf(data, sizeof(data), "%s/data", run_dir);
 	if (access(data, F_OK) < 0)

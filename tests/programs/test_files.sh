@@ -47,8 +47,9 @@ test_copies()
 
 test_python()
 {
-	python3 - "$dir/mnt/python" <<'END'
+	PYTHONPATH=$(dirname "$0") python3 -B - "$dir/mnt/python" <<'END'
 import mmap, os, sys
+from pmd_mapped import pmd_mapped_kb
 size = (5 << 20) + 123
 with open(sys.argv[1], "w+b") as file:
     file.truncate(size)
@@ -56,6 +57,8 @@ with open(sys.argv[1], "w+b") as file:
         memory[size - 3:size] = b"end"
         memory[3 << 20:(3 << 20) + 4] = b"here"
         memory.flush()
+        assert memory[0] == 0
+        assert pmd_mapped_kb(sys.argv[1]) == 4096, pmd_mapped_kb(sys.argv[1])
     assert os.pread(file.fileno(), 3, size - 3) == b"end"
     file.seek(3 << 20)
     assert file.read(4) == b"here"
@@ -104,6 +107,7 @@ test_copies
 test_python
 test_fio
 test_stress
+expect_no_fallback
 [[ $(ls -A "$dir/mnt") == '' ]] || fail "left behind: $(ls -A "$dir/mnt")"
 "$HUGEFUSE" umount "$dir/mnt"
 # There files are read and written, and mapped by the library only.

@@ -48,6 +48,7 @@ test_mode()
 		start_writer 1 "$writemap"
 		start_writer 2 "$writemap"
 		wait_for 60 has_written || fail "the writers do not get on"
+		expect_pmd_mapped "${writers[0]}" 2048
 		kill_writers
 		for number in 1 2; do
 			told=$(sort -n "$dir/committed.$number" | tail -n 1)
@@ -71,5 +72,6 @@ before=$(machine_state)
 "$HUGEFUSE" mount -o backing=thp,size=256M "$dir/mnt"
 test_mode 0
 test_mode 1
+expect_no_fallback
 "$HUGEFUSE" umount "$dir/mnt"
 expect_state "$before" "the end"

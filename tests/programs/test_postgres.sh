@@ -1,42 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# PostgreSQL 15 with its shared memory in the pages of a mount: reserved as a whole at the start, or
+# PostgreSQL with its shared memory in the pages of a mount: reserved as a whole at the start, or
 # refused there; pgbench; one backend killed, after which the server starts anew; the books balance.
 set -euo pipefail
 # shellcheck source=tests/programs/lib.sh
 source "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/programs/postgres.sh
+source "$(dirname "$0")/postgres.sh"
 
 clients=4
 seconds=${POSTGRES_SECONDS:-5}
-
-as_postgres()
-{
-	(cd / && setpriv --reuid=postgres --regid=postgres --clear-groups \
-		env PATH="$bin:$PATH" LC_ALL=C "$@")
-}
-
-server()
-{
-	as_postgres "$@" >>"$dir/server.out" 2>&1
-}
 
 # Start it with huge_pages=$1 and its memory from the mount.
 start()
 {
 	rm -f "$dir/pg/log"
-	server "$HUGEFUSE" run -m "$dir/mnt" -- pg_ctl -D "$dir/pg/data" -l "$dir/pg/log" -w -t 60 \
+	server "$HUGEFUSE" run -m "$dir/mnt" -- pg_ctl -D "$data" -l "$dir/pg/log" -w -t 60 \
 		-o "-c huge_pages=$1" start
-}
-
-stop()
-{
-	server pg_ctl -D "$dir/pg/data" -w -m fast stop
-}
-
-query()
-{
-	as_postgres psql -h "$dir/pg" -p 5432 -d postgres -Atqc "$1"
 }
 
 mount_pages()
@@ -46,15 +27,16 @@ mount_pages()
 
 make_cluster()
 {
+	data=$dir/pg/data
 	install -d -o postgres -m 0700 "$dir/pg"
-	server initdb -D "$dir/pg/data" --auth=trust
-	cat >>"$dir/pg/data/postgresql.conf" <<-END
+	server initdb -D "$data" --auth=trust
+	cat >>"$data/postgresql.conf" <<-END
 		listen_addresses = ''
 		unix_socket_directories = '$dir/pg'
 		shared_buffers = 64MB
 		fsync = off
 	END
-	nr_pages=$(as_postgres postgres -D "$dir/pg/data" -C shared_memory_size_in_huge_pages)
+	nr_pages=$(as_postgres postgres -D "$data" -C shared_memory_size_in_huge_pages)
 	((nr_pages > 16)) || fail "$nr_pages pages of shared memory"
 }
 
@@ -67,7 +49,7 @@ test_too_small()
 	start try || fail "huge_pages=try: $(cat "$dir/pg/log")"
 	[[ $(query 'select 6 * 7') == 42 ]] || fail "no answer"
 	(($(counter free_hugepages) == nr_pages - 1)) || fail "pages are in use with huge_pages=try"
-	stop
+	stop fast
 	"$HUGEFUSE" umount "$dir/mnt"
 }
 
@@ -78,11 +60,6 @@ memory_pages()
 import json, sys
 files = json.load(sys.stdin)["files"]
 print(sum(f["reserved_pages"] + f["instantiated_pages"] for f in files))'
-}
-
-pgbench()
-{
-	as_postgres "$bin/pgbench" -h "$dir/pg" "$@" postgres >>"$dir/pgbench.out" 2>&1
 }
 
 kill_one_backend()
@@ -100,18 +77,6 @@ is_restarted()
 {
 	grep -q 'all server processes terminated; reinitializing' "$dir/pg/log" &&
 		[[ $(query 'select 1') == 1 ]]
-}
-
-check_books()
-{
-	local sums
-
-	sums=$(query "select (select sum(abalance) from pgbench_accounts),
-		(select sum(tbalance) from pgbench_tellers),
-		(select sum(bbalance) from pgbench_branches),
-		(select sum(delta) from pgbench_history), (select count(*) > 0 from pgbench_history)")
-	[[ $sums == "${sums%%|*}|${sums%%|*}|${sums%%|*}|${sums%%|*}|t" ]] ||
-		fail "$1: the sums differ: $sums"
 }
 
 test_pgbench()
@@ -134,25 +99,14 @@ test_pgbench()
 	check_books "after the crash"
 	pgbench -n -c "$clients" -j 2 -T "$seconds" || fail "$(cat "$dir/pgbench.out")"
 	check_books "at the end"
-	stop
+	stop fast
 	wait_for 5 test "$(counter free_hugepages)" -eq "$nr_pages" || fail "pages are still in use"
 	"$HUGEFUSE" umount "$dir/mnt"
 }
 
-take_down_server()
-{
-	local exit_code=$?
-
-	set +e
-	[[ ! -e $dir/pg/data/postmaster.pid ]] ||
-		server pg_ctl -D "$dir/pg/data" -w -m immediate stop
-	(exit "$exit_code")
-	take_down
-}
-
 require_root
-need_packages postgresql-15 python3-minimal
-bin=/usr/lib/postgresql/15/bin
+need_packages python3-minimal
+need_postgres
 make_dir
 trap take_down_server EXIT
 mkdir "$dir/mnt"

@@ -78,6 +78,7 @@ test_backing()
 	ask shutdown nosave >/dev/null
 	wait "$redis" || fail "redis ended with $?"
 	redis=
+	expect_no_fallback
 	"$HUGEFUSE" umount "$dir/mnt"
 }
 

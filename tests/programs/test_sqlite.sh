@@ -31,11 +31,13 @@ END
 
 check()
 {
-	python3 - "$dir/mnt/db" "$dir/committed.1" "$dir/committed.2" <<'END'
+	PYTHONPATH=$(dirname "$0") python3 -B - "$dir/mnt/db" "$dir/committed.1" "$dir/committed.2" <<'END'
 import sqlite3, sys
+from pmd_mapped import pmd_mapped_kb
 db = sqlite3.connect(sys.argv[1])
 db.execute("PRAGMA mmap_size=%d" % (64 << 20))
 assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+assert pmd_mapped_kb(sys.argv[1]) >= 8192, pmd_mapped_kb(sys.argv[1])
 for number in (1, 2):
     told = int(open(sys.argv[number + 1]).read().split()[-1])
     rows = db.execute("SELECT i, data FROM rows WHERE number = ? ORDER BY i",
@@ -84,24 +86,25 @@ before=$(machine_state)
 python3 -c "
 import sqlite3
 db = sqlite3.connect('$dir/mnt/db')
-db.execute('CREATE TABLE rows (number INTEGER, i INTEGER, data BLOB)')"
+db.execute('CREATE TABLE rows (number INTEGER, i INTEGER, data BLOB)')
+db.executemany('INSERT INTO rows VALUES (0, ?, zeroblob(65536))', ((i,) for i in range(160)))
+db.commit()"
 for round in 1 2 3; do
 	rm -f "$dir"/committed.*
 	python3 -c "
 import sqlite3
 db = sqlite3.connect('$dir/mnt/db')
-db.execute('DELETE FROM rows')
+db.execute('DELETE FROM rows WHERE number > 0')
 db.commit()"
 	for number in 1 2; do
-
 		writer "$number" &
 		writers+=("$!")
 	done
 	wait_for 60 has_written || fail "the writers do not get on"
 	kill_writers
-
 	check || fail "round $round"
 done
+expect_no_fallback
 rm -f "$dir"/mnt/db*
 "$HUGEFUSE" umount "$dir/mnt"
 expect_state "$before" "the end"

@@ -151,24 +151,24 @@ static void model_take_page(struct model *model, struct tenant *tenant, bool unt
 {
 	int resv_before = tenant->resv, nr_before = model->nr, need = model_get(tenant, 1);
 	bool available = need == 0 || model->free > model->resv;
-	enum pool_source source;
+	struct subpool_taken taken;
 
 	if (need < 0 || (!available && model->surplus >= model->overcommit)) {
 		tenant->resv = resv_before;
-		assert_int_equal(subpool_take_page(&tenant->subpool, 0, &source), -ENOMEM);
+		assert_int_equal(subpool_take_page(&tenant->subpool, 0, &taken), -ENOMEM);
 		return;
 	}
-	assert_int_equal(subpool_take_page(&tenant->subpool, 0, &source), 0);
-	assert_int_equal(source, need == 0   ? POOL_FROM_RESERVATION
-				 : available ? POOL_FROM_FREE
-					     : POOL_FROM_SURPLUS);
+	assert_int_equal(subpool_take_page(&tenant->subpool, 0, &taken), 0);
+	assert_int_equal(taken.source, need == 0   ? POOL_FROM_RESERVATION
+				       : available ? POOL_FROM_FREE
+						   : POOL_FROM_SURPLUS);
 	model->resv -= need == 0;
 	model->nr += !available;
 	model->surplus += !available;
 	model->free -= available;
 	tenant->nr_pages++;
 	if (untake) {
-		subpool_untake_page(&tenant->subpool, 0, source);
+		subpool_untake_page(&tenant->subpool, 0, &taken);
 		tenant->nr_pages--;
 		tenant->resv = resv_before;
 		model_put_page(model, need == 0);

@@ -195,12 +195,36 @@ static void test_waiters_come_first(void **state)
 	ahead_fault(&ahead, 1000, MAX, END, NULL);
 	assert_int_equal(claim_one(&test, &ahead), 2);
 	assert_true(ahead_fault(&ahead, 1001, MAX, END, &waiter));
-	assert_int_equal(claim_one(&test, &ahead), 1001);
-	assert_ready(&ahead, &waiter, 1002);
+	for (int64_t idx = 1001; idx < 1002 + AHEAD_FIRST_SIZE; idx++) {
+		assert_none_ready(&ahead);
+		assert_int_equal(claim_one(&test, &ahead), idx);
+	}
+	assert_ready(&ahead, &waiter, 1002 + AHEAD_FIRST_SIZE);
 	assert_int_equal(claim_one(&test, &ahead), 3);
-	assert_true(ahead_fault(&ahead, 1002, MAX, END, &waiter));
-	assert_int_equal(claim_one(&test, &ahead), 1002);
-	assert_int_equal(claim_one(&test, &ahead), 1004);
+	deinit(&test, &ahead);
+}
+
+/* Where nobody opens windows, a fault that carries on stands for a window's pages. */
+static void test_window_without_mark(void **state)
+{
+	int64_t idx = 1, end = 0, size = AHEAD_FIRST_SIZE;
+	struct page_test test;
+	struct ahead ahead;
+
+	init(&test, &ahead);
+	assert_int_equal(page_reserve(&test.space[1], 0, END, NULL), END);
+	assert_false(ahead_fault(&ahead, 0, MAX, END, NULL));
+	for (int i = 0; i < 8; i++) {
+		assert_true(ahead_fault(&ahead, idx, MAX, idx + 1 + size, &waiter));
+		for (end = idx + 1 + size; idx < end; idx++)
+			assert_int_equal(claim_one(&test, &ahead), idx);
+		assert_ready(&ahead, &waiter, end);
+		size = 2 * size < MAX ? 2 * size : MAX;
+	}
+	/* Never behind the end. */
+	assert_true(ahead_fault(&ahead, idx, MAX, idx + 1, &waiter));
+	assert_claims(&test, &ahead, idx, idx + 1);
+	assert_ready(&ahead, &waiter, idx + 1);
 	deinit(&test, &ahead);
 }
 
@@ -466,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_one_waiter_of_a_stream),
 		cmocka_unit_test(test_stream_overtakes),
 		cmocka_unit_test(test_waiters_come_first),
+		cmocka_unit_test(test_window_without_mark),
 		cmocka_unit_test(test_failure_ends_the_window),
 		cmocka_unit_test(test_any_waiter),
 		cmocka_unit_test(test_limits),

@@ -62,17 +62,29 @@ static void test_jhash2_reads_no_word_too_many(void **state)
 	assert_int_equal(jhash2(NULL, 0, 0), 0xdeadbeef);
 }
 
-static void test_default_count_is_the_kernels(void **state)
+static void test_default_count_is_128_per_cpu(void **state)
 {
 	static const struct {
 		unsigned int nr_cpus;
 		uint32_t expected;
 	} cases[] = {
-		{0, 1024},         {1, 1024},          {2, 1024},
-		{127, 1024},       {128, 1024},        {129, 2048},
-		{256, 2048},       {257, 4096},        {65536, 1 << 19},
-		{65537, 1 << 20},  {131071, 1 << 20},  {131072, 1 << 20},
-		{131073, 1 << 20}, {1 << 29, 1 << 20}, {(1U << 31) + 1, 1 << 20},
+		{0, 1024},
+		{1, 1024},
+		{2, 1024},
+		{7, 1024},
+		{8, 1024},
+		{9, 2048},
+		{16, 2048},
+		{17, 4096},
+		{64, 8192},
+		{4096, 1 << 19},
+		{4097, 1 << 20},
+		{8191, 1 << 20},
+		{8192, 1 << 20},
+		{8193, 1 << 20},
+		{1 << 25, 1 << 20},
+		{1 << 29, 1 << 20},
+		{(1U << 31) + 1, 1 << 20},
 		{~0U, 1 << 20},
 	};
 
@@ -329,7 +341,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_jhash2_gives_the_numbers_of_lookup3),
 		cmocka_unit_test(test_jhash2_reads_no_word_too_many),
-		cmocka_unit_test(test_default_count_is_the_kernels),
+		cmocka_unit_test(test_default_count_is_128_per_cpu),
 		cmocka_unit_test(test_table_is_rounded_up),
 		cmocka_unit_test(test_table_has_a_limit),
 		cmocka_unit_test(test_deinit_takes_nothing_and_twice),

@@ -314,6 +314,51 @@ static void test_drop_unlinked(void **state)
 	assert_null(inode_lookup(&fixture->mount, st.st_ino));
 }
 
+static void test_drop_unlinked_without_pages(void **state)
+{
+	struct page_space *pages;
+	struct inode *inode;
+	struct stat st;
+
+	make_file("a", 4 * PAGE_SIZE);
+	inode = get("a");
+	inode_add_lookup(inode);
+	assert_int_equal(inode_pages(&fixture->mount, inode, &pages), 0);
+	inode_ref(inode);
+	unlink_name("a");
+	inode_drop_unlinked(&fixture->mount, inode);
+	put(inode);
+
+	/* It goes when FUSE forgets it, and until then nobody can open it. */
+	assert_null(inode_get(&fixture->mount, inode));
+	assert_int_equal(fixture->nr_removed, 0);
+	assert_int_equal(inode_stat(&fixture->mount, inode, &st), 0);
+	assert_int_equal(st.st_nlink, 0);
+	inode_forget(&fixture->mount, inode, 1);
+	assert_null(inode_lookup(&fixture->mount, st.st_ino));
+	assert_int_equal(fixture->nr_removed, 1);
+}
+
+static void test_find_child(void **state)
+{
+	struct inode *inode;
+
+	assert_null(inode_find_child(&fixture->mount, root(), "a"));
+	make_file("a", 4 * PAGE_SIZE);
+	/* The table has it not before it has been looked up. */
+	assert_null(inode_find_child(&fixture->mount, root(), "a"));
+	inode = get("a");
+	assert_ptr_equal(inode_find_child(&fixture->mount, root(), "a"), inode);
+	put(inode);
+	/* Pages keep it there without references. */
+	reserve(inode, 4);
+	put(inode);
+	assert_ptr_equal(inode_find_child(&fixture->mount, root(), "a"), inode);
+	unlink_name("a");
+	put(inode);
+	assert_int_equal(nr_used(), 0);
+}
+
 static void test_path_of_renamed_link(void **state)
 {
 	struct inode *inode;
@@ -434,6 +479,8 @@ int main(void)
 		INODE_TEST(test_empty_file_is_closed),
 		INODE_TEST(test_unlinked_file_lives_while_used),
 		INODE_TEST(test_drop_unlinked),
+		INODE_TEST(test_drop_unlinked_without_pages),
+		INODE_TEST(test_find_child),
 		INODE_TEST(test_path_of_renamed_link),
 		INODE_TEST(test_race_of_last_put_and_lookup),
 		INODE_TEST(test_race_of_unlink_and_lookup),

@@ -212,10 +212,16 @@ static void test_generic(void **state)
 	options_init(&options);
 	parse_good(&options, "defaults,_netdev,nofail,noauto,x-systemd.automount,"
 			     "x-systemd.requires=a,x-systemd.requires=b,comment=c,user=joe");
-	parse_good(&options, "ro,nosuid,nodev,noexec,noatime,allow_other,source=pool");
+	parse_good(&options, "ro,nosuid,nodev,noexec,noatime,allow_other,fsname=pool,"
+			     "source=/dev/shm");
 	assert_true(options.ro && options.nosuid && options.nodev && options.noexec);
 	assert_true(options.noatime && options.allow_other);
 	assert_string_equal(options.fsname, "pool");
+	assert_string_equal(options.source, "/dev/shm");
+	assert_true(options_is_given(&options, "source"));
+	assert_true(options_is_given(&options, "nosuid"));
+	assert_false(options_is_given(&options, "suid"));
+	assert_false(options_is_given(&options, "pagesize"));
 	/* as mount(8) has it: the last one counts */
 	parse_good(&options, "rw,exec,relatime");
 	assert_false(options.ro || options.noexec || options.noatime);
@@ -319,6 +325,7 @@ static void test_repeated(void **state)
 					   "lockstat",
 					   "nolockstat",
 					   "fsname=a",
+					   "source=/a",
 					   "allow_other",
 					   "ro",
 					   "rw",
@@ -338,7 +345,6 @@ static void test_repeated(void **state)
 	}
 	options_init(&options);
 	parse_bad(&options, "lockstat,nolockstat");
-	parse_bad(&options, "fsname=a,source=a");
 	/* one that was refused may still be given */
 	parse_good(&options, "lockstat,fsname=a");
 	options_deinit(&options);
@@ -375,6 +381,7 @@ static void test_print_round_trip(void **state)
 		"ahead=100,on_exhausted=wait,plain=cached",
 		"on_exhausted=wait=7,ro,nosuid,nodev,noexec,noatime,allow_other",
 		"fsname=a\\,size=1G\\\\,lockstat",
+		"source=/a\\,b\\\\c,nosuid",
 		"fsname=\\\\\\,",
 		"size=7E,min_size=9223372036854775807"};
 	struct mount_options options;

@@ -47,7 +47,7 @@ static void test_names(void **state)
 	char path[PATH_MAX], expected[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		assert_int_equal(run_dir_path(cases[i].mountpoint, path), 0);
+		assert_int_equal(run_dir_path(RUN_DIR, cases[i].mountpoint, path), 0);
 		snprintf(expected, sizeof(expected), "%s/%s", RUN_DIR, cases[i].name);
 		assert_string_equal(path, expected);
 	}
@@ -67,7 +67,7 @@ static void test_long_names(void **state)
 			mountpoint[0] = '/';
 			mountpoint[1 + len] = '\0';
 			strcpy(path, "untouched");
-			r = run_dir_path(mountpoint, path);
+			r = run_dir_path(RUN_DIR, mountpoint, path);
 			if (r == 0) {
 				assert_int_equal(strlen(path) - strlen(RUN_DIR "/"),
 						 escaped ? 4 * len : len);
@@ -138,7 +138,7 @@ static void test_no_two_have_the_same_name(void **state)
 		const char *name = path + strlen(RUN_DIR "/");
 
 		random_mountpoint(&seed, mountpoint);
-		assert_int_equal(run_dir_path(mountpoint, path), 0);
+		assert_int_equal(run_dir_path(RUN_DIR, mountpoint, path), 0);
 		assert_int_equal(strncmp(path, RUN_DIR "/", strlen(RUN_DIR "/")), 0);
 		assert_null(strchr(name, '/'));
 		assert_true(*name != '.' && *name != '\0');

@@ -230,7 +230,7 @@ static void check_failures_leave_no_trace(int64_t max, int64_t nr_before, int64_
 	};
 	struct subpool_counts before, after;
 	struct subpool subpool, other;
-	enum pool_source source;
+	struct subpool_taken taken;
 	struct pool pool;
 
 	init_pool(&pool, NR_PAGES, 0);
@@ -245,7 +245,7 @@ static void check_failures_leave_no_trace(int64_t max, int64_t nr_before, int64_
 	for (int i = 0; i < NR_FAILURES; i++) {
 		assert_int_equal(subpool_reserve(&subpool, nr_asked), -ENOMEM);
 		if (before.resv == 0) {
-			assert_int_equal(subpool_take_page(&subpool, POOL_ANY_NODE, &source),
+			assert_int_equal(subpool_take_page(&subpool, POOL_ANY_NODE, &taken),
 					 -ENOMEM);
 		}
 		subpool_read(&subpool, &after);
@@ -289,26 +289,26 @@ static void test_a_thousand_failures_leave_no_trace(void **state)
 static void test_take_page(void **state)
 {
 	struct subpool subpool;
-	enum pool_source source;
+	struct subpool_taken taken;
 	struct pool pool;
 
 	init_pool(&pool, 2, 1);
 	assert_int_equal(subpool_init(&subpool, &pool, 3, 1), 0);
 
-	assert_int_equal(subpool_take_page(&subpool, 0, &source), 0);
-	assert_int_equal(source, POOL_FROM_RESERVATION);
+	assert_int_equal(subpool_take_page(&subpool, 0, &taken), 0);
+	assert_int_equal(taken.source, POOL_FROM_RESERVATION);
 	assert_used(&subpool, 1, 0);
 	assert_pool(&pool, 2, 1, 0, 0);
-	assert_int_equal(subpool_take_page(&subpool, 0, &source), 0);
-	assert_int_equal(source, POOL_FROM_FREE);
-	assert_int_equal(subpool_take_page(&subpool, 0, &source), 0);
-	assert_int_equal(source, POOL_FROM_SURPLUS);
+	assert_int_equal(subpool_take_page(&subpool, 0, &taken), 0);
+	assert_int_equal(taken.source, POOL_FROM_FREE);
+	assert_int_equal(subpool_take_page(&subpool, 0, &taken), 0);
+	assert_int_equal(taken.source, POOL_FROM_SURPLUS);
 	assert_pool(&pool, 3, 0, 0, 1);
 
 	/* At the limit; the source is not touched. */
-	source = (enum pool_source)77;
-	assert_int_equal(subpool_take_page(&subpool, 0, &source), -ENOMEM);
-	assert_int_equal(source, 77);
+	taken.source = (enum pool_source)77;
+	assert_int_equal(subpool_take_page(&subpool, 0, &taken), -ENOMEM);
+	assert_int_equal(taken.source, 77);
 	assert_used(&subpool, 3, 0);
 
 	/* The surplus page leaves, the next one is above min_size, the last one is min_size. */
@@ -333,7 +333,7 @@ static void test_untake_page_is_the_opposite(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		struct subpool_counts before, after;
 		struct subpool subpool;
-		enum pool_source source;
+		struct subpool_taken taken;
 		struct pool pool;
 
 		init_pool(&pool, 3, 1);
@@ -344,16 +344,16 @@ static void test_untake_page_is_the_opposite(void **state)
 			subpool_read(&subpool, &before);
 			pool_read(&pool, &pool_before);
 			for (int j = 0; j < 1000; j++) {
-				assert_int_equal(subpool_take_page(&subpool, 0, &source), 0);
-				subpool_untake_page(&subpool, 0, source);
+				assert_int_equal(subpool_take_page(&subpool, 0, &taken), 0);
+				subpool_untake_page(&subpool, 0, &taken);
 			}
 			subpool_read(&subpool, &after);
 			pool_read(&pool, &pool_after);
 			assert_memory_equal(&before, &after, sizeof(before));
 			assert_memory_equal(&pool_before, &pool_after, sizeof(pool_before));
-			assert_int_equal(subpool_take_page(&subpool, 0, &source), 0);
+			assert_int_equal(subpool_take_page(&subpool, 0, &taken), 0);
 		}
-		assert_int_equal(source, POOL_FROM_SURPLUS);
+		assert_int_equal(taken.source, POOL_FROM_SURPLUS);
 		for (int j = 0; j < 4; j++)
 			subpool_put_page(&subpool, 0);
 		assert_used(&subpool, 0, 2);
@@ -368,7 +368,7 @@ static void test_untake_page_is_the_opposite(void **state)
 static void test_untake_page_after_others(void **state)
 {
 	struct subpool subpool;
-	enum pool_source source, first;
+	struct subpool_taken taken, first;
 	struct pool pool;
 
 	init_pool(&pool, 5, 0);
@@ -376,22 +376,22 @@ static void test_untake_page_after_others(void **state)
 
 	/* The page came from min_size, which has since been refilled across its edge. */
 	assert_int_equal(subpool_take_page(&subpool, 0, &first), 0);
-	assert_int_equal(first, POOL_FROM_RESERVATION);
+	assert_int_equal(first.source, POOL_FROM_RESERVATION);
 	assert_int_equal(subpool_reserve(&subpool, 4), 0);
 	subpool_unreserve(&subpool, 4);
 	assert_used(&subpool, 1, 2);
 	assert_pool(&pool, 5, 4, 2, 0);
-	subpool_untake_page(&subpool, 0, first);
+	subpool_untake_page(&subpool, 0, &first);
 	assert_used(&subpool, 0, 2);
 	assert_pool(&pool, 5, 5, 2, 0);
 
 	/* The page did not come from min_size, and those that did have gone above it. */
 	assert_int_equal(subpool_reserve(&subpool, 2), 0);
-	assert_int_equal(subpool_take_page(&subpool, 0, &source), 0);
-	assert_int_equal(source, POOL_FROM_FREE);
+	assert_int_equal(subpool_take_page(&subpool, 0, &taken), 0);
+	assert_int_equal(taken.source, POOL_FROM_FREE);
 	subpool_unreserve(&subpool, 1);
 	assert_used(&subpool, 2, 0);
-	subpool_untake_page(&subpool, 0, source);
+	subpool_untake_page(&subpool, 0, &taken);
 	assert_used(&subpool, 1, 1);
 	assert_pool(&pool, 5, 5, 2, 0);
 	subpool_unreserve(&subpool, 1);
@@ -414,7 +414,7 @@ static void random_operation(struct model *model, uint64_t *seed)
 {
 	struct tenant *tenant = &model->tenant[random_below(seed, NR_TENANTS)];
 	int nr = (int)random_below(seed, 9);
-	enum pool_source source;
+	struct subpool_taken taken;
 
 	switch (random_below(seed, 6)) {
 	case 0:
@@ -431,7 +431,7 @@ static void random_operation(struct model *model, uint64_t *seed)
 		if (tenant->nr_reserved == 0)
 			break;
 		/* A reservation of a file becomes a page: no business of the subpool. */
-		assert_int_equal(pool_take_page(&model->pool, 0, true, &source), 0);
+		assert_int_equal(pool_take_page(&model->pool, 0, true, &taken.source), 0);
 		tenant->nr_reserved--;
 		tenant->nr_pages++;
 		model->resv--;
@@ -479,13 +479,13 @@ struct race {
 static void *failing_thread(void *data)
 {
 	struct race *race = data;
-	enum pool_source source;
+	struct subpool_taken taken;
 
 	while (!atomic_load(&race->done)) {
 		assert(subpool_reserve(race->subpool, 11) == -ENOMEM);
 		assert(subpool_reserve(race->subpool, INT64_MAX) == -ENOMEM);
-		if (subpool_take_page(race->subpool, 0, &source) == 0)
-			subpool_untake_page(race->subpool, 0, source);
+		if (subpool_take_page(race->subpool, 0, &taken) == 0)
+			subpool_untake_page(race->subpool, 0, &taken);
 	}
 	return NULL;
 }
@@ -534,7 +534,7 @@ static void *tenant_thread(void *data)
 {
 	struct race *race = data;
 	int64_t nr_reserved = 0, nr_pages = 0;
-	enum pool_source source;
+	struct subpool_taken taken;
 
 	for (int i = 0; i < NR_ROUNDS; i++) {
 		int64_t nr = random_below(&race->seed, 6);
@@ -550,17 +550,18 @@ static void *tenant_thread(void *data)
 			nr_reserved -= nr;
 			break;
 		case 2:
-			if (subpool_take_page(race->subpool, 0, &source) < 0)
+			if (subpool_take_page(race->subpool, 0, &taken) < 0)
 				break;
 			if (nr < 2)
-				subpool_untake_page(race->subpool, 0, source);
+				subpool_untake_page(race->subpool, 0, &taken);
 			else
 				nr_pages++;
 			break;
 		case 3:
 			if (nr_reserved == 0)
 				break;
-			assert(pool_take_page(race->subpool->pool, 0, true, &source) == 0);
+			assert(pool_take_page(race->subpool->pool, 0, true, &taken.source) ==
+			       0);
 			nr_reserved--;
 			nr_pages++;
 			break;
