@@ -24,6 +24,7 @@
 #include "fs/lock.h"
 #include "fs/log.h"
 #include "fs/owner.h"
+#include "fs/trace.h"
 
 #define BASE_PAGE_SIZE 4096
 #define HUGE_PAGE_SIZE (UINT64_C(2) << 20)
@@ -229,8 +230,9 @@ static bool is_huge(struct backing_file *file, int64_t idx)
 	return huge;
 }
 
-static void note_fallback(struct backing_thp *thp)
+static void note_fallback(struct backing_thp *thp, int fd, int64_t from, int64_t to)
 {
+	trace_fallback(fd, from, to);
 	thp->nr_fallbacks++;
 	if (!atomic_exchange(&thp->fallback_logged, true))
 		log_warning("no huge page was to be had for a file: base pages were taken "
@@ -248,7 +250,7 @@ static int thp_populate_run(struct backing_file *file, int64_t from, int64_t to)
 	if (r < 0 || !whole)
 		return r;
 	if ((before < 0 || read_alloc_count(thp) != before + 1) && !is_huge(file, from))
-		note_fallback(thp);
+		note_fallback(thp, to_file(file)->fd, from, to);
 	return 0;
 }
 

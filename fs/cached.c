@@ -7,7 +7,7 @@
 #include "fs/file.h"
 #include "fs/mount.h"
 
-static bool is_cached(const struct mount *mount)
+bool cached_is_used(const struct mount *mount)
 {
 	if (mount->has_passthrough)
 		return false;
@@ -31,7 +31,7 @@ int cached_open(struct mount *mount, struct inode *inode, bool writable, bool *r
 	int r = 0;
 
 	*ret_cached = false;
-	if (!is_cached(mount))
+	if (!cached_is_used(mount))
 		return 0;
 	rwsem_write_lock(&inode->lock);
 	cached = inode->nr_mappings == 0;

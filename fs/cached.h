@@ -13,6 +13,8 @@
 
 #include "fs/inode.h"
 
+/* Whether files that are opened without the library may be mapped as copies. */
+bool cached_is_used(const struct mount *mount);
 /*
  * Open @inode, and say in @ret_cached whether with the page cache; cached_close() follows where
  * it is. What may be written to copies is reserved as far as the file is long: they are written

@@ -13,26 +13,6 @@
 
 #include "fs/mapping.h"
 
-static void read_comm(pid_t pid, char comm[16])
-{
-	char path[40];
-	ssize_t len = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		len = read(fd, comm, 15);
-		close(fd);
-	}
-	if (len <= 0) {
-		strcpy(comm, "?");
-		return;
-	}
-	comm[len] = '\0';
-	comm[strcspn(comm, "\n")] = '\0';
-}
-
 int client_new(pid_t pid, uid_t uid, int socket, struct client **ret_client)
 {
 	struct client *client = aligned_alloc(_Alignof(struct client), sizeof(*client));
@@ -51,7 +31,7 @@ int client_new(pid_t pid, uid_t uid, int socket, struct client **ret_client)
 	client->pagemap_fd = -1;
 	client->nr_refs = 1;
 	mutex_init(&client->lock, LOCK_RANK_CLIENT);
-	read_comm(pid, client->comm);
+	process_read(pid, &client->process);
 	/* Now: once the process's first thread has ended it shows nothing any more. */
 	client_pagemap(client);
 	*ret_client = client;

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "fs/lock.h"
+#include "fs/process.h"
 
 struct mapping;
 
@@ -23,9 +24,9 @@ struct client {
 	_Atomic bool populating;  /* a populate message is not answered yet */
 	uint64_t disconnected_ns; /* the control thread; when that was */
 	bool connected;           /* the control thread; false once the client has closed it */
-	bool dropped;  /* the control thread; out of its list, others may still hold references
-			*/
-	char comm[16]; /* set at init */
+	bool dropped; /* the control thread; out of its list, others may still hold references
+		       */
+	struct process process;   /* set at init; as it was when it connected */
 	_Atomic int pagemap_fd;   /* -1 until used */
 	struct client *next;      /* control->lock */
 	struct mutex lock;        /* LOCK_RANK_CLIENT */

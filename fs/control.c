@@ -111,7 +111,7 @@ static void drop_client(struct control *control, struct client *client)
 	if (client->connected)
 		unwatch(control, client->socket);
 	log_debug(LOG_AREA_CONTROL, "process %d (%s) is gone, with %u mappings", client->pid,
-		  client->comm, nr_mappings);
+		  client->process.comm, nr_mappings);
 	shutdown(client->socket, SHUT_RDWR);
 	release_mappings(control, mappings);
 	client_put(client);
@@ -208,7 +208,7 @@ static int add_client(struct control *control, int socket)
 	control->nr_clients++;
 	mutex_unlock(&control->lock);
 	log_debug(LOG_AREA_CONTROL, "process %d (%s) of user %u is connected", client->pid,
-		  client->comm, client->uid);
+		  client->process.comm, client->uid);
 	return 0;
 }
 
@@ -486,6 +486,7 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 		mapping_abort(mapping);
 		return r;
 	}
+	inode_note_user(inode, pid, uid);
 	map->page_size = mount->backing->page_size;
 	map->shards = nr_shards(control, to - from);
 	strcpy(map->socket, control->socket_path);

@@ -60,9 +60,11 @@ bool exhaustion_wait(struct fault_thread *thread, const struct fault *fault)
 	if (!waiting)
 		return false;
 	waiting->fault = *fault;
+	waiting->fault.waited = true;
 	waiting->thread = thread;
 	mapping_ref(fault->mapping);
-	fault_thread_count(thread, FAULT_WAITED);
+	if (!fault->waited)
+		fault_service_add_waiting(thread->service, 1);
 	mutex_lock(&exhaustion->lock);
 	waiting->next = exhaustion->waiting;
 	exhaustion->waiting = waiting;

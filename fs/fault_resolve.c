@@ -28,8 +28,9 @@
 #include "fs/populate_ahead.h"
 #include "fs/reconcile.h"
 #include "fs/tenant.h"
+#include "fs/trace.h"
 
-static const enum fault_counter outcome_counter[NR_PAGE_OUTCOMES] = {
+static const enum fault_outcome outcome_of[NR_PAGE_OUTCOMES] = {
 	[PAGE_PRESENT] = FAULT_PRESENT,
 	[PAGE_FROM_RESERVATION] = FAULT_RESERVATION,
 	[PAGE_FROM_FREE] = FAULT_FREE,
@@ -54,12 +55,24 @@ static bool poison(const struct fault *fault, struct uffdio_range page)
 	       ioctl(fault->uffd, UFFDIO_POISON, &poison) == 0;
 }
 
-void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_counter why)
+/* @fault is over, and its thread awake. */
+static void end_fault(struct fault_thread *thread, const struct fault *fault,
+		      enum fault_outcome outcome, int node)
+{
+	uint64_t latency = clock_now_ns() - fault->start;
+
+	trace_fault_end(fault->mapping->id, fault->idx, outcome, node, latency);
+	if (fault->waited)
+		fault_service_add_waiting(thread->service, -1);
+	fault_stat_end(&thread->stat, fault_service_base(thread->service), fault->kind, outcome,
+		       node, latency);
+}
+
+void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_outcome why)
 {
 	uint64_t page_size = fault->mapping->mount->backing->page_size;
 	struct uffdio_range page = {fault->address & ~(page_size - 1), page_size};
 
-	fault_thread_count(thread, why);
 	log_debug(LOG_AREA_FAULT, "mapping %lu, page %ld: %s",
 		  (unsigned long)fault->mapping->id, (long)fault->idx,
 		  why == FAULT_REFUSED ? "no page is free, SIGBUS" : "left to the kernel");
@@ -72,20 +85,21 @@ void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_c
 	/* This wakes, too. It fails where the page is not mapped any more. */
 	if (ioctl(fault->uffd, UFFDIO_UNREGISTER, &page) < 0)
 		mapping_wake(fault->mapping, fault->uffd, fault->address);
+	end_fault(thread, fault, why, -1);
 }
 
-int fault_instantiate(struct mapping *mapping, int64_t idx)
+int fault_instantiate(struct mapping *mapping, int64_t idx, int *ret_node)
 {
 	bool keep = mapping->flags & HUGEFUSE_MAP_PRIVATE && mapping_keeps_reservation(mapping);
-	int r = page_instantiate(mapping->space, idx, POOL_ANY_NODE);
+	int r = page_instantiate_on(mapping->space, idx, POOL_ANY_NODE, ret_node);
 
 	/* It may have gone without a word (MADV_REMOVE); then waking would be in vain for ever.
 	 */
 	if (r == PAGE_PRESENT && page_reconcile(mapping->space, idx, keep) > 0)
-		r = page_instantiate(mapping->space, idx, POOL_ANY_NODE);
+		r = page_instantiate_on(mapping->space, idx, POOL_ANY_NODE, ret_node);
 	if (!reconcile_may_help(mapping->mount, r))
 		return r;
-	return page_instantiate(mapping->space, idx, POOL_ANY_NODE);
+	return page_instantiate_on(mapping->space, idx, POOL_ANY_NODE, ret_node);
 }
 
 /* Behind the end of a file that is longer only for the kernel, the fault would come again. */
@@ -107,17 +121,17 @@ bool fault_resolved(struct fault_thread *thread, struct fault *fault, int r)
 	if (r == -ENOSPC) {
 		fault_refuse(thread, fault, FAULT_REFUSED);
 	} else if (r == -ERANGE && cut_file(mapping->space->file) == 0) {
-		fault_thread_count(thread, FAULT_REFUSED);
 		mapping_wake(mapping, fault->uffd, fault->address);
+		end_fault(thread, fault, FAULT_REFUSED, -1);
 	} else if (r < 0) {
 		fault_refuse(thread, fault, FAULT_FAILED);
 	} else {
-		fault_thread_count(thread, outcome_counter[r]);
 		/* UFFDIO_COPY has woken who waits for a private page, if there was one to copy.
 		 */
 		if (r == PAGE_PRESENT || !(mapping->flags & HUGEFUSE_MAP_PRIVATE))
 			mapping_wake(mapping, fault->uffd, fault->address);
-		histogram_add(&thread->stat.latency, clock_now_ns() - fault->start);
+		end_fault(thread, fault, fault->waited ? FAULT_WAITED : outcome_of[r],
+			  fault->node);
 	}
 	return true;
 }
@@ -131,11 +145,12 @@ static bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 
 	if (mapping->dead) {
 		mapping_wake(mapping, fault->uffd, fault->address);
+		end_fault(thread, fault, FAULT_STALE, -1);
 		return true;
 	}
 	if (populate_window(thread, fault, ahead))
 		return true;
-	r = fault_instantiate(mapping, fault->idx);
+	r = fault_instantiate(mapping, fault->idx, &fault->node);
 	if (!fault_resolved(thread, fault, r))
 		return false;
 	if (r >= 0)
@@ -167,6 +182,7 @@ void fault_retry(struct fault_thread *thread, const struct fault *fault)
 	if (!job) {
 		/* Let it come again by itself. */
 		mapping_wake(fault->mapping, fault->uffd, fault->address);
+		end_fault(thread, fault, FAULT_STALE, -1);
 		return;
 	}
 	job->work.run = run_fault;
@@ -192,6 +208,16 @@ static bool hand_over(struct fault_thread *thread, const struct fault *fault)
 	return false;
 }
 
+/* Userfaultfds are registered for missing pages only, by clients that do as they should. */
+static enum fault_kind kind_of(const struct uffd_msg *message)
+{
+	if (message->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP)
+		return FAULT_WRITE_PROTECT;
+	if (message->arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_MINOR)
+		return FAULT_MINOR;
+	return FAULT_MISSING;
+}
+
 void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping, int uffd,
 			    const struct uffd_msg *messages, ssize_t nr, uint64_t now)
 {
@@ -200,13 +226,15 @@ void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping
 	for (ssize_t i = nr - 1; i >= 0; i--) {
 		if (messages[i].event != UFFD_EVENT_PAGEFAULT)
 			continue;
-		fault_thread_count(thread, FAULT_MISSING);
+		fault_stat_count(&thread->stat.nr_started);
 		mapping->nr_faults++;
+		fault.kind = kind_of(&messages[i]);
 		fault.address = messages[i].arg.pagefault.address;
 		fault.idx = mapping_index_at(mapping, fault.address);
+		trace_fault_begin(mapping->id, fault.idx, fault.address, fault.kind);
 		if (fault.idx < 0) {
-			fault_thread_count(thread, FAULT_STALE);
 			mapping_wake(mapping, uffd, fault.address);
+			end_fault(thread, &fault, FAULT_STALE, -1);
 			continue;
 		}
 		/* The last one, the first that came, is this thread's own. */
@@ -220,7 +248,7 @@ void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping
 void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,
 			 const struct uffd_msg *message)
 {
-	fault_thread_count(thread, FAULT_EVENTS);
+	fault_stat_count(&thread->stat.nr_events);
 	switch (message->event) {
 	case UFFD_EVENT_UNMAP:
 		mapping_unmap(mapping, message->arg.remove.start, message->arg.remove.end);

@@ -16,6 +16,9 @@ struct fault {
 	int64_t idx;
 	uint64_t address;
 	uint64_t start; /* clock_now_ns() when it was read */
+	enum fault_kind kind;
+	bool waited; /* has waited for a page */
+	int node;    /* of the page, when it is there */
 };
 
 /*
@@ -29,14 +32,14 @@ void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,
 			 const struct uffd_msg *message);
 
 /*
- * Instantiate page @idx, which was faulted on: what page_instantiate() returns, after looking
- * for pages that the kernel has given or taken where that could make it succeed.
+ * Instantiate page @idx, which was faulted on: what page_instantiate_on() returns, after
+ * looking for pages that the kernel has given or taken where that could make it succeed.
  */
-int fault_instantiate(struct mapping *mapping, int64_t idx);
+int fault_instantiate(struct mapping *mapping, int64_t idx, int *ret_node);
 /* Try @fault again on @thread, soon. */
 void fault_retry(struct fault_thread *thread, const struct fault *fault);
 /* Let the kernel decide what becomes of it, which without a free page is SIGBUS. */
-void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_counter why);
+void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_outcome why);
 /*
  * The page of @fault was instantiated with the result @r, or could not be: wake, wait or
  * refuse. false: try again when the messages have been read.

@@ -20,8 +20,8 @@ struct fault_service {
 	int64_t ahead_pages;        /* set at init; largest window */
 	_Atomic uint32_t next_home; /* where the next mapping's first userfaultfd goes */
 	struct fault_thread *threads;
-	struct mutex lock;             /* LOCK_RANK_LEAF */
-	struct fault_thread_stat base; /* lock; what was counted when it was cleared */
+	struct fault_stat_base base; /* what was counted when it was cleared */
+	_Atomic uint64_t nr_waiting; /* faults that wait for a page */
 };
 
 int fault_service_new(struct mount *mount, uint32_t nr_threads,
@@ -47,10 +47,11 @@ int fault_service_new(struct mount *mount, uint32_t nr_threads,
 	service->nr_threads = nr_threads;
 	service->ahead_pages =
 		(int64_t)(mount->options->ahead_bytes / mount->backing->page_size);
-	mutex_init(&service->lock, LOCK_RANK_LEAF);
-	r = exhaustion_new(mount, &service->exhaustion);
+	r = fault_stat_base_init(&service->base, mount->nr_nodes);
+	if (r == 0)
+		r = exhaustion_new(mount, &service->exhaustion);
 	for (uint32_t i = 0; i < nr_threads && r == 0; i++)
-		r = fault_thread_start(&service->threads[i], service, (int)i);
+		r = fault_thread_start(&service->threads[i], service, (int)i, mount->nr_nodes);
 	if (r < 0) {
 		fault_service_free(service);
 		return r;
@@ -66,7 +67,7 @@ void fault_service_free(struct fault_service *service)
 	exhaustion_free(service->exhaustion);
 	for (uint32_t i = 0; i < service->nr_threads; i++)
 		fault_thread_stop(&service->threads[i]);
-	mutex_deinit(&service->lock);
+	fault_stat_base_deinit(&service->base);
 	free(service->threads);
 	free(service);
 }
@@ -171,7 +172,29 @@ static void run_drain(struct fault_thread *thread, struct fault_work *work)
 	free(work);
 }
 
-int fault_service_drain(struct fault_service *service, uint64_t timeout_ns)
+/*
+ * Whether all that clients had sent is done, without asking the threads, which would disturb
+ * them. What was sent is to be read while the thread's epoll is readable; what was read is
+ * begun when the thread sleeps, which it did since; and what was begun, by whatever thread, is
+ * over if as many have ended as begun. Both numbers only grow: if the older one of what ended
+ * is the younger one of what began, that was so in between.
+ */
+static bool is_idle(struct fault_service *service)
+{
+	uint64_t nr_ended = 0, nr_started = 0;
+
+	for (uint32_t i = 0; i < service->nr_threads; i++) {
+		if (!fault_thread_is_idle(&service->threads[i]))
+			return false;
+	}
+	for (uint32_t i = 0; i < service->nr_threads; i++)
+		nr_ended += service->threads[i].stat.nr_ended;
+	for (uint32_t i = 0; i < service->nr_threads; i++)
+		nr_started += service->threads[i].stat.nr_started;
+	return nr_ended == nr_started;
+}
+
+static int drain_threads(struct fault_service *service, uint64_t timeout_ns)
 {
 	struct drain *drain = calloc(1, sizeof(*drain));
 	uint64_t until = clock_now_ns() + timeout_ns, now;
@@ -207,56 +230,37 @@ int fault_service_drain(struct fault_service *service, uint64_t timeout_ns)
 	return r;
 }
 
-static const char *const counter_name[NR_FAULT_COUNTERS] = {
-	[FAULT_MISSING] = "faults_missing",
-	[FAULT_PRESENT] = "outcome_present",
-	[FAULT_RESERVATION] = "outcome_reservation",
-	[FAULT_FREE] = "outcome_free",
-	[FAULT_SURPLUS] = "outcome_surplus",
-	[FAULT_AHEAD] = "populated_ahead",
-	[FAULT_WAITED] = "outcome_waited",
-	[FAULT_REFUSED] = "outcome_refused",
-	[FAULT_STALE] = "outcome_stale",
-	[FAULT_FAILED] = "outcome_failed",
-	[FAULT_EVENTS] = "events",
-};
-
-static void stat_add(struct fault_thread_stat *sum, const struct fault_thread_stat *stat)
+int fault_service_drain(struct fault_service *service, uint64_t timeout_ns)
 {
-	for (int i = 0; i < NR_FAULT_COUNTERS; i++)
-		sum->counter[i] += stat->counter[i];
-	histogram_sum(&sum->latency, &stat->latency);
+	return is_idle(service) ? 0 : drain_threads(service, timeout_ns);
 }
 
-static void stat_sum(struct fault_service *service, struct fault_thread_stat *sum)
+static struct fault_stat *stat_of(void *data, uint32_t number)
 {
-	memset(sum, 0, sizeof(*sum));
-	for (uint32_t i = 0; i < service->nr_threads; i++)
-		stat_add(sum, &service->threads[i].stat);
+	struct fault_service *service = data;
+
+	return &service->threads[number].stat;
 }
 
-void fault_service_clear(struct fault_service *service)
+const struct fault_stat_base *fault_service_base(const struct fault_service *service)
 {
-	mutex_lock(&service->lock);
-	stat_sum(service, &service->base);
-	mutex_unlock(&service->lock);
+	return &service->base;
 }
 
-void fault_service_print(struct fault_service *service, FILE *file)
+void fault_service_add_waiting(struct fault_service *service, int nr)
 {
-	static const double percentiles[] = {50, 90, 99, 99.9};
-	struct fault_thread_stat sum;
+	service->nr_waiting += (uint64_t)nr;
+}
 
-	mutex_lock(&service->lock);
-	stat_sum(service, &sum);
-	for (int i = 0; i < NR_FAULT_COUNTERS; i++)
-		sum.counter[i] -= service->base.counter[i];
-	histogram_subtract(&sum.latency, &service->base.latency);
-	mutex_unlock(&service->lock);
-	for (int i = 0; i < NR_FAULT_COUNTERS; i++)
-		fprintf(file, "%s %" PRIu64 "\n", counter_name[i], (uint64_t)sum.counter[i]);
-	for (size_t i = 0; i < sizeof(percentiles) / sizeof(percentiles[0]); i++)
-		fprintf(file, "latency_ns_p%g %" PRIu64 "\n", percentiles[i],
-			histogram_percentile(&sum.latency, percentiles[i]));
-	fprintf(file, "latency_ns_max %" PRIu64 "\n", histogram_percentile(&sum.latency, 100));
+int fault_service_clear(struct fault_service *service)
+{
+	return fault_stat_clear(&service->base, stat_of, service, service->nr_threads);
+}
+
+int fault_service_read(struct fault_service *service, struct fault_sum *ret_sum,
+		       uint64_t *ret_waiting, uint64_t *ret_age_ns)
+{
+	*ret_waiting = service->nr_waiting;
+	return fault_stat_read(&service->base, stat_of, service, service->nr_threads, ret_sum,
+			       ret_age_ns);
 }

@@ -44,6 +44,14 @@ struct fault_thread *fault_service_thread(struct fault_service *service, uint32_
 int64_t fault_service_ahead_pages(const struct fault_service *service);
 struct exhaustion *fault_service_exhaustion(struct fault_service *service);
 
-/* .hugefuse/fault_stat, and the clearing of it. */
-void fault_service_print(struct fault_service *service, FILE *file);
-void fault_service_clear(struct fault_service *service);
+/* For the fault threads: what fault_stat_end() wants, and faults that begin and end to wait. */
+const struct fault_stat_base *fault_service_base(const struct fault_service *service);
+void fault_service_add_waiting(struct fault_service *service, int nr);
+
+/*
+ * What is in .hugefuse/fault_stat, how many faults wait for a page, and since when it is
+ * counted; and beginning anew. 0 or -ENOMEM.
+ */
+int fault_service_read(struct fault_service *service, struct fault_sum *ret_sum,
+		       uint64_t *ret_waiting, uint64_t *ret_age_ns);
+int fault_service_clear(struct fault_service *service);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,13 @@ void fault_thread_poll(struct fault_thread *thread)
 		;
 }
 
+bool fault_thread_is_idle(struct fault_thread *thread)
+{
+	struct pollfd poll_fd = {.fd = thread->epoll_fd, .events = POLLIN};
+
+	return poll(&poll_fd, 1, 0) == 0 && thread->sleeping;
+}
+
 /* Sleep until something comes. */
 static void wait_for_work(struct fault_thread *thread)
 {
@@ -232,12 +240,16 @@ static void *fault_thread_main(void *data)
 	return NULL;
 }
 
-int fault_thread_start(struct fault_thread *thread, struct fault_service *service, int number)
+int fault_thread_start(struct fault_thread *thread, struct fault_service *service, int number,
+		       int nr_nodes)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	char name[16];
 	int r;
 
+	r = fault_stat_init(&thread->stat, nr_nodes);
+	if (r < 0)
+		return r;
 	thread->service = service;
 	thread->work_tail = &thread->work;
 	mutex_init(&thread->lock, LOCK_RANK_LEAF);
@@ -260,6 +272,7 @@ out_close:
 		close(thread->epoll_fd);
 	if (thread->event_fd >= 0)
 		close(thread->event_fd);
+	fault_stat_deinit(&thread->stat);
 	thread->service = NULL;
 	return r;
 }
@@ -275,5 +288,6 @@ void fault_thread_stop(struct fault_thread *thread)
 	close(thread->epoll_fd);
 	close(thread->event_fd);
 	mutex_deinit(&thread->lock);
+	fault_stat_deinit(&thread->stat);
 	thread->service = NULL;
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/histogram.h"
+#include "fs/fault_stat.h"
 #include "fs/lock.h"
 
 struct fault_thread;
@@ -31,26 +31,6 @@ struct fault_background {
 	struct fault_background *next;
 };
 
-enum fault_counter {
-	FAULT_MISSING,     /* messages of missing pages */
-	FAULT_PRESENT,     /* outcomes: another thread had been faster */
-	FAULT_RESERVATION, /* from a reservation */
-	FAULT_FREE,        /* from the free pool */
-	FAULT_SURPLUS,
-	FAULT_AHEAD,   /* pages populated ahead, or by MAP_POPULATE */
-	FAULT_WAITED,  /* had to wait for a page to become free */
-	FAULT_REFUSED, /* SIGBUS: no page, or behind the end of the file */
-	FAULT_STALE,   /* at an address that is not mapped any more */
-	FAULT_FAILED,  /* the backing failed, and the kernel was left to serve it */
-	FAULT_EVENTS,  /* unmap, remap and remove messages */
-	NR_FAULT_COUNTERS,
-};
-
-struct fault_thread_stat {
-	_Atomic uint64_t counter[NR_FAULT_COUNTERS]; /* written by the thread alone */
-	struct histogram latency;                    /* nanoseconds from message to wake */
-};
-
 struct fault_thread {
 	_Alignas(64) struct fault_service *service;
 	pthread_t thread;
@@ -61,10 +41,14 @@ struct fault_thread {
 	struct fault_work *work, **work_tail; /* lock */
 	struct fault_source *sources;         /* lock; freed by the thread alone */
 	struct fault_background *background;  /* the thread */
-	struct fault_thread_stat stat;
+	struct fault_stat stat;
 };
 
-int fault_thread_start(struct fault_thread *thread, struct fault_service *service, int number);
+/* Whether it has read all that was sent, and begun with it, and sleeps. Any thread asks. */
+bool fault_thread_is_idle(struct fault_thread *thread);
+
+int fault_thread_start(struct fault_thread *thread, struct fault_service *service, int number,
+		       int nr_nodes);
 /* Stop it and run what is left of its work. NULL-safe where it was not started. */
 void fault_thread_stop(struct fault_thread *thread);
 
@@ -82,11 +66,3 @@ int fault_thread_add_source(struct fault_thread *thread, struct mapping *mapping
 void fault_thread_drop_sources(struct fault_thread *thread, const struct mapping *mapping);
 /* Called on the thread itself: answer what is waiting now, without sleeping. */
 void fault_thread_poll(struct fault_thread *thread);
-
-static inline void fault_thread_count(struct fault_thread *thread, enum fault_counter counter)
-{
-	_Atomic uint64_t *value = &thread->stat.counter[counter];
-
-	atomic_store_explicit(value, atomic_load_explicit(value, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
-}

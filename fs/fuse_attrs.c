@@ -166,6 +166,8 @@ void attrs_setattr(fuse_req_t req, fuse_ino_t node_id, struct stat *attr, int to
 	if (!inode)
 		return;
 	err = set_attributes(mount, inode, attr, to_set);
+	if (!err && to_set & FUSE_SET_ATTR_SIZE)
+		inode_note_user(inode, fuse_req_ctx(req)->pid, fuse_req_ctx(req)->uid);
 	if (!err)
 		err = inode_stat(mount, inode, &st);
 	if (err)

@@ -359,8 +359,10 @@ void files_write(fuse_req_t req, fuse_ino_t node_id, const char *buf, size_t siz
 	len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
 	if (reconcile_or_wait(mount, len))
 		len = file_write(mount, file->inode, buf, size, offset, fi->flags & O_APPEND);
-	if (len > 0)
+	if (len > 0) {
 		touch_modified(file->inode);
+		inode_note_user(file->inode, fuse_req_ctx(req)->pid, fuse_req_ctx(req)->uid);
+	}
 	reply_written(req, tenant_note(mount, file->inode, len));
 }
 
@@ -386,8 +388,10 @@ void files_fallocate(fuse_req_t req, fuse_ino_t node_id, int mode, off_t offset,
 	}
 	if (reconcile_or_wait(mount, err))
 		err = file_fallocate(mount, file->inode, mode, offset, length);
-	if (!err)
+	if (!err) {
 		touch_modified(file->inode);
+		inode_note_user(file->inode, fuse_req_ctx(req)->pid, fuse_req_ctx(req)->uid);
+	}
 	reply_result(req, (int)tenant_note(mount, file->inode, err));
 }
 

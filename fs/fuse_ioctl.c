@@ -31,7 +31,7 @@ static int ioctl_map(struct mount *mount, struct open_file *file, fuse_ino_t nod
 }
 
 static int ioctl_reserve(struct mount *mount, struct open_file *file,
-			 struct hugefuse_ioc_reserve *reserve)
+			 const struct fuse_ctx *caller, struct hugefuse_ioc_reserve *reserve)
 {
 	int64_t nr_reserved;
 
@@ -46,6 +46,7 @@ static int ioctl_reserve(struct mount *mount, struct open_file *file,
 			file_reserve(mount, file->inode, reserve->offset, reserve->length);
 	if (nr_reserved < 0)
 		return (int)tenant_note(mount, file->inode, nr_reserved);
+	inode_note_user(file->inode, caller->pid, caller->uid);
 	reserve->nr_reserved = nr_reserved / backing_chunk(mount->backing);
 	return 0;
 }
@@ -58,7 +59,7 @@ static void ioctl_query(struct mount *mount, struct open_file *file,
 	int64_t chunk = backing_chunk(mount->backing);
 	struct pool_counts pool;
 
-	stats_settle(mount);
+	stats_settle_each(mount);
 	if (pages)
 		page_space_read(pages, &counts);
 	pool_read(&mount->core.pool, &pool);
@@ -133,7 +134,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 	if (cmd == HUGEFUSE_IOC_MAP)
 		err = ioctl_map(mount, file, node_id, caller, &data.map);
 	else if (cmd == HUGEFUSE_IOC_RESERVE)
-		err = ioctl_reserve(mount, file, &data.reserve);
+		err = ioctl_reserve(mount, file, caller, &data.reserve);
 	else
 		ioctl_query(mount, file, &data.query);
 	if (err)

@@ -24,18 +24,19 @@ static uint64_t bucket_top(uint32_t index)
 	return ((8 + (uint64_t)(index & 7) + 1) << (log - 3)) - 1;
 }
 
-static void add_relaxed(_Atomic uint64_t *counter, uint64_t value)
+/* A release, so that who reads it sees what was written before (fs/fault_stat.c). */
+static void add(_Atomic uint64_t *counter, uint64_t value)
 {
 	atomic_store_explicit(counter,
 			      atomic_load_explicit(counter, memory_order_relaxed) + value,
-			      memory_order_relaxed);
+			      memory_order_release);
 }
 
 void histogram_add(struct histogram *histogram, uint64_t value)
 {
-	add_relaxed(&histogram->bucket[bucket_of(value)], 1);
+	add(&histogram->bucket[bucket_of(value)], 1);
 	if (value > atomic_load_explicit(&histogram->max, memory_order_relaxed))
-		atomic_store_explicit(&histogram->max, value, memory_order_relaxed);
+		atomic_store_explicit(&histogram->max, value, memory_order_release);
 }
 
 void histogram_sum(struct histogram *sum, const struct histogram *from)
@@ -59,6 +60,15 @@ uint64_t histogram_count(const struct histogram *histogram)
 	uint64_t count = 0;
 
 	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+		count += histogram->bucket[i];
+	return count;
+}
+
+uint64_t histogram_count_to(const struct histogram *histogram, uint64_t value)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS && bucket_top(i) <= value; i++)
 		count += histogram->bucket[i];
 	return count;
 }

@@ -22,5 +22,7 @@ void histogram_sum(struct histogram *sum, const struct histogram *from);
 /* Take what @base holds out of @sum. */
 void histogram_subtract(struct histogram *sum, const struct histogram *base);
 uint64_t histogram_count(const struct histogram *histogram);
+/* How many are in buckets that end at or below @value: exact for a power of two less one. */
+uint64_t histogram_count_to(const struct histogram *histogram, uint64_t value);
 /* The value that @percent of all values do not exceed, 0 where there is none. */
 uint64_t histogram_percentile(const struct histogram *histogram, double percent);

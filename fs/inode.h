@@ -52,7 +52,10 @@ struct inode {
 	_Atomic uint32_t nr_mappings; /* direct mappings, by all clients */
 	_Atomic uint32_t nr_relying;  /* shared ones of those, with a reservation */
 	_Atomic bool reserved;        /* pages were reserved without a mapping */
+	_Atomic bool was_mapped;      /* directly: the kernel may give and take pages since */
 	_Atomic int64_t reconcile_at; /* the hole to look at next */
+	_Atomic pid_t user_pid;       /* who last mapped, sized or wrote it; 0: not known */
+	_Atomic uid_t user_uid;
 
 	/*
 	 * A regular file's content. lock is held for reading by what reads, writes, maps or
@@ -153,6 +156,13 @@ void inode_fd_path(const struct inode *inode, char buf[INODE_FD_PATH_SIZE]);
  * 0, -ENAMETOOLONG or another error of readlink(2).
  */
 int inode_path(struct mount *mount, struct inode *inode, char *buf, size_t buf_size);
+
+/* A process, or a thread of it, changes how many pages the file needs: for .hugefuse/files. */
+static inline void inode_note_user(struct inode *inode, pid_t pid, uid_t uid)
+{
+	atomic_store_explicit(&inode->user_pid, pid, memory_order_relaxed);
+	atomic_store_explicit(&inode->user_uid, uid, memory_order_relaxed);
+}
 
 /*
  * Call @visit for every inode of the table that has pages; stops where it returns non-zero and

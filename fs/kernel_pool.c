@@ -317,27 +317,34 @@ int kernel_pool_borrow(uint64_t page_size, int nr_nodes, int64_t pages, int64_t 
 	return r;
 }
 
-/* Each node's share of @pages that are to come or to go; what is lent can go. */
+/* @pages that are to come or to go on @node; what is lent can go. */
+static int64_t change_node(struct kernel_pool_loan *loan, int node, int64_t pages)
+{
+	int64_t got;
+
+	if (pages < -loan->node_pages[node])
+		pages = -loan->node_pages[node];
+	got = pages ? add_to_node(loan->page_size, loan->nr_nodes, node, pages) : 0;
+	if (pages > 0 && got <= 0)
+		return 0; /* a node without memory */
+	/* Pages that are in use go when they are free: they are surplus ones now. */
+	got = pages < 0 ? pages : got;
+	loan->node_pages[node] += got;
+	return got;
+}
+
+/* Each node's share. */
 static int64_t change_nodes(struct kernel_pool_loan *loan, int64_t pages)
 {
-	int64_t done = 0, share, got;
+	int64_t done = 0;
 
-	for (int node = 0; node < loan->nr_nodes; node++) {
-		share = (pages - done) / (loan->nr_nodes - node);
-		if (share < -loan->node_pages[node])
-			share = -loan->node_pages[node];
-		got = share ? add_to_node(loan->page_size, loan->nr_nodes, node, share) : 0;
-		if (share > 0 && got <= 0)
-			continue; /* a node without memory */
-		/* Pages that are in use go when they are free: they are surplus ones now. */
-		got = share < 0 ? share : got;
-		loan->node_pages[node] += got;
-		done += got;
-	}
+	for (int node = 0; node < loan->nr_nodes; node++)
+		done += change_node(loan, node, (pages - done) / (loan->nr_nodes - node));
 	return done;
 }
 
-int64_t kernel_pool_change(struct kernel_pool_loan *loan, int64_t pages, int64_t overcommit)
+int64_t kernel_pool_change(struct kernel_pool_loan *loan, int node, int64_t pages,
+			   int64_t overcommit)
 {
 	int lock = lock_kernel_pool();
 	int64_t r;
@@ -349,7 +356,8 @@ int64_t kernel_pool_change(struct kernel_pool_loan *loan, int64_t pages, int64_t
 	r = add_overcommit(loan->page_size, overcommit);
 	if (r == 0) {
 		loan->overcommit += overcommit;
-		r = change_nodes(loan, pages);
+		r = node == POOL_ANY_NODE ? change_nodes(loan, pages)
+					  : change_node(loan, node, pages);
 	}
 	close(lock);
 	return r;

@@ -32,11 +32,13 @@ int kernel_pool_borrow(uint64_t page_size, int nr_nodes, int64_t pages, int64_t 
 		       struct kernel_pool_loan *ret_loan, int64_t *ret_node_pages, char *error,
 		       size_t error_size);
 /*
- * Add @pages (negative: take away) to the kernel's pool and @overcommit to its surplus pages,
- * and to the loan what that came to: fewer pages where memory is short. Returns by how many
- * pages the pool has grown, or -errno with nothing changed.
+ * Add @pages (negative: take away) to the kernel's pool, on @node or, with POOL_ANY_NODE, on
+ * all nodes in equal shares, and @overcommit to its surplus pages, and to the loan what that
+ * came to: fewer pages where memory is short. Returns by how many pages the pool has grown, or
+ * -errno with nothing changed.
  */
-int64_t kernel_pool_change(struct kernel_pool_loan *loan, int64_t pages, int64_t overcommit);
+int64_t kernel_pool_change(struct kernel_pool_loan *loan, int node, int64_t pages,
+			   int64_t overcommit);
 /* Give back what was added. 0 or the first -errno; goes on with the rest. */
 int kernel_pool_return(const struct kernel_pool_loan *loan);
 

@@ -18,6 +18,7 @@
 #include "fs/lock_check.h"
 #include "fs/lock_spin.h"
 #include "fs/lock_stat.h"
+#include "fs/trace.h"
 
 /* Mutex */
 
@@ -70,8 +71,10 @@ static __attribute__((noinline)) void mutex_lock_slow(struct mutex *mutex)
 {
 	uint64_t wait_start = lock_stat_wait_start();
 
+	trace_lock_contended(mutex, mutex->rank, 0);
 	if (!rank_may_spin(mutex->rank) || !mutex_spin(mutex))
 		futex_lock_wait(&mutex->state);
+	trace_lock_waited(mutex, mutex->rank, 0);
 	mutex_acquired(mutex, wait_start);
 }
 

@@ -30,6 +30,7 @@
 #include "fs/lock_check.h"
 #include "fs/lock_spin.h"
 #include "fs/lock_stat.h"
+#include "fs/trace.h"
 
 #define RWSEM_READER        (1ULL << 0)
 #define RWSEM_READERS       (0xfffffULL << 0)
@@ -184,8 +185,10 @@ static __attribute__((noinline)) void rwsem_read_lock_slow(struct rwsem *sem)
 {
 	uint64_t wait_start = lock_stat_wait_start();
 
+	trace_lock_contended(sem, sem->rank, 1);
 	if (!rank_may_spin(sem->rank) || !rwsem_spin(sem, rwsem_try_read))
 		rwsem_wait_read(sem);
+	trace_lock_waited(sem, sem->rank, 1);
 	rwsem_read_acquired(sem, wait_start);
 }
 
@@ -224,8 +227,10 @@ static __attribute__((noinline)) void rwsem_write_lock_slow(struct rwsem *sem)
 {
 	uint64_t wait_start = lock_stat_wait_start();
 
+	trace_lock_contended(sem, sem->rank, 0);
 	if (!rank_may_spin(sem->rank) || !rwsem_spin(sem, rwsem_try_write))
 		rwsem_wait_write(sem);
+	trace_lock_waited(sem, sem->rank, 0);
 	rwsem_write_acquired(sem, wait_start);
 }
 

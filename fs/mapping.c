@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fs/client.h"
+#include "fs/clock.h"
 #include "fs/mount.h"
 #include "fs/private_backing.h"
 
@@ -61,6 +62,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 	region_map_init(&mapping->added, mapping->space->lock);
 	inode_ref(inode);
 	inode->nr_mappings++;
+	inode->was_mapped = true;
 	mapping->counted = true;
 	inode->nr_relying += relies_on_file(mapping);
 	return 0;
@@ -82,6 +84,7 @@ static int mapping_make(struct mount *mount, struct inode *inode, uint32_t flags
 	memset(mapping, 0, sizeof(*mapping));
 	mapping->flags = flags;
 	mapping->access_mode = access_mode;
+	mapping->made_ms = clock_time_ms();
 	r = mapping_init(mapping, mount, inode, from, to);
 	if (r < 0) {
 		free(mapping);

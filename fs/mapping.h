@@ -50,11 +50,12 @@ struct private_file {
 };
 
 struct mapping {
-	uint64_t id;     /* set at init */
-	uint64_t key[2]; /* set at init; what a forked child must show */
-	uint32_t flags;  /* set at init; HUGEFUSE_MAP_* */
-	int access_mode; /* set at init; of the open file: O_RDONLY or O_RDWR */
-	bool forked;     /* set at init; a child's, whose pages were its parent's first */
+	uint64_t id;      /* set at init */
+	uint64_t key[2];  /* set at init; what a forked child must show */
+	uint64_t made_ms; /* set at init; clock_time_ms() */
+	uint32_t flags;   /* set at init; HUGEFUSE_MAP_* */
+	int access_mode;  /* set at init; of the open file: O_RDONLY or O_RDWR */
+	bool forked;      /* set at init; a child's, whose pages were its parent's first */
 	struct mount *mount;
 	struct inode *inode;         /* set at init; a reference */
 	struct page_space *space;    /* set at init; the file's or own_space */

@@ -50,7 +50,8 @@ struct mount {
 	int passthrough_fd;
 	struct orphans orphans; /* of backing=thp */
 	bool has_orphans;
-	struct control *control;             /* set at init, by the daemon */
+	_Atomic int64_t uncounted; /* blocks of names/ that are no counted page, at last look */
+	struct control *control;   /* set at init, by the daemon */
 	struct fault_service *fault_service; /* set at init, by the daemon */
 };
 
@@ -88,12 +89,12 @@ static inline uint64_t mount_hidden_inodes(const struct mount *mount)
 void mount_pages_freed(struct mount *mount);
 /*
  * What writing nr_hugepages and nr_overcommit_hugepages means in the kernel, for this mount's
- * pool. From the first call on the pool is the mount's limit, not size= and min_size= any more.
- * Returns what it has come to, which may be less: the kernel had no more memory, or max_size=
- * is reached. -errno.
+ * pool; @node: a node's nr_hugepages, or POOL_ANY_NODE. From the first call on the pool is the
+ * mount's limit, not size= and min_size= any more. Returns what it has come to, which may be
+ * less: the kernel had no more memory, or max_size= is reached. -errno.
  */
-int64_t mount_set_nr_pages(struct mount *mount, int64_t nr);
-int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit);
+int64_t mount_set_nr_pages(struct mount *mount, int node, int64_t nr);
+int64_t mount_set_overcommit(struct mount *mount, int node, int64_t overcommit);
 /* Pages that were in use when the pool was made smaller, and have become free since, are not to
  * be had any more. */
 void mount_settle_size(struct mount *mount);

@@ -66,8 +66,8 @@ static void park_locked(struct mount *mount, const struct pool_counts *pool)
 		resize_park(mount, target);
 }
 
-/* Make the kernel's side follow the counters. */
-static void follow_locked(struct mount *mount)
+/* Make the kernel's side follow the counters, which have changed on @node. */
+static void follow_locked(struct mount *mount, int node)
 {
 	struct pool_counts pool;
 	int64_t persistent, extra, overcommit;
@@ -78,16 +78,18 @@ static void follow_locked(struct mount *mount)
 	extra = max_pages(0, persistent - mount->data_min);
 	overcommit = max_pages(0, persistent + pool.overcommit -
 					  max_pages(persistent, mount->data_min));
-	kernel_pool_change(&mount->loan, extra - mount->nr_extra,
+	kernel_pool_change(&mount->loan, node, extra - mount->nr_extra,
 			   overcommit - mount->loan.overcommit);
 	mount->nr_extra = extra;
 	kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
 	park_locked(mount, &pool);
 }
 
-/* Put pages of min_size= back into the pool, on the nodes where they had been as far as known.
+/*
+ * Put pages of min_size= back into the pool, on @node or, with POOL_ANY_NODE, on the nodes
+ * where they had been as far as known.
  */
-static void unpark_locked(struct mount *mount, int64_t nr)
+static void unpark_locked(struct mount *mount, int on, int64_t nr)
 {
 	struct pool_counts pool;
 	int64_t room;
@@ -96,6 +98,10 @@ static void unpark_locked(struct mount *mount, int64_t nr)
 	if (mount->nr_parked > 0)
 		resize_park(mount, max_pages(0, mount->nr_parked - nr));
 	pool_read(&mount->core.pool, &pool);
+	if (on != POOL_ANY_NODE) {
+		pool_resize(&mount->core.pool, on, nr);
+		return;
+	}
 	for (int node = 0; node < mount->nr_nodes && nr > 0; node++) {
 		room = max_pages(0, mount->node_pages[node] - pool.node[node].nr);
 		if (node == mount->nr_nodes - 1)
@@ -105,8 +111,8 @@ static void unpark_locked(struct mount *mount, int64_t nr)
 	}
 }
 
-/* Add @missing pages to the pool: what there is of min_size=, then new ones of the kernel's. */
-static void grow_locked(struct mount *mount, int64_t missing)
+/* Add @missing pages to @node: what there is of min_size=, then new ones of the kernel's. */
+static void grow_locked(struct mount *mount, int node, int64_t missing)
 {
 	int64_t before[POOL_MAX_NODES], extra;
 	struct pool_counts pool;
@@ -116,21 +122,21 @@ static void grow_locked(struct mount *mount, int64_t missing)
 	extra = max_pages(0, pool.nr - pool.surplus + missing - mount->data_min);
 	extra = max_pages(0, extra - mount->nr_extra);
 	if (missing > extra)
-		unpark_locked(mount, missing - extra);
+		unpark_locked(mount, node, missing - extra);
 	memcpy(before, mount->loan.node_pages, sizeof(before));
-	if (extra == 0 || kernel_pool_change(&mount->loan, extra, 0) <= 0)
+	if (extra == 0 || kernel_pool_change(&mount->loan, node, extra, 0) <= 0)
 		return;
 	kernel_pool_save(&mount->loan, mount->state_fd, "kernel-pool");
-	for (int node = 0; node < mount->nr_nodes; node++) {
-		extra = mount->loan.node_pages[node] - before[node];
-		pool_resize(&mount->core.pool, node, extra);
+	for (int i = 0; i < mount->nr_nodes; i++) {
+		extra = mount->loan.node_pages[i] - before[i];
+		pool_resize(&mount->core.pool, i, extra);
 		mount->nr_extra += extra;
 	}
 }
 
-int64_t mount_set_nr_pages(struct mount *mount, int64_t nr)
+int64_t mount_set_nr_pages(struct mount *mount, int node, int64_t nr)
 {
-	int64_t left[POOL_MAX_NODES], missing;
+	int64_t left[POOL_MAX_NODES], missing, others = 0;
 	struct pool_counts pool;
 
 	if (mount->is_thp || mount_has_source(mount))
@@ -139,18 +145,22 @@ int64_t mount_set_nr_pages(struct mount *mount, int64_t nr)
 	atomic_store(&mount->is_resized, true);
 	subpool_drop_limits(&mount->core.subpool);
 	pool_read(&mount->core.pool, &pool);
+	if (node != POOL_ANY_NODE)
+		others =
+			pool.nr - pool.surplus - (pool.node[node].nr - pool.node[node].surplus);
 	nr = min_pages(nr,
-		       max_pages(pool.nr - pool.surplus, mount->data_max - pool.overcommit));
-	missing = pool_set_nr(&mount->core.pool, nr, left);
+		       max_pages(pool.nr - pool.surplus, mount->data_max - pool.overcommit) -
+			       others);
+	missing = pool_set_nr(&mount->core.pool, node, nr, left);
 	if (missing > 0)
-		grow_locked(mount, missing);
-	follow_locked(mount);
+		grow_locked(mount, node, missing);
+	follow_locked(mount, node);
 	pool_read(&mount->core.pool, &pool);
 	mutex_unlock(&mount->size_lock);
 	return pool.nr - pool.surplus;
 }
 
-int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit)
+int64_t mount_set_overcommit(struct mount *mount, int node, int64_t overcommit)
 {
 	struct pool_counts pool;
 
@@ -162,7 +172,7 @@ int64_t mount_set_overcommit(struct mount *mount, int64_t overcommit)
 	pool_read(&mount->core.pool, &pool);
 	overcommit = min_pages(overcommit, mount->data_max - (pool.nr - pool.surplus));
 	pool_set_overcommit(&mount->core.pool, max_pages(0, overcommit));
-	follow_locked(mount);
+	follow_locked(mount, POOL_ANY_NODE);
 	mutex_unlock(&mount->size_lock);
 	return max_pages(0, overcommit);
 }

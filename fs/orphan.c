@@ -13,9 +13,12 @@
 #include <unistd.h>
 
 #include "fs/clock.h"
+#include "fs/rcu.h"
 
 struct orphan {
 	struct orphan *next;
+	struct orphan *next_ending;
+	bool ending; /* lock; not to be visited any more */
 	int watch;
 	bool has_handle;
 	struct page_space *pages;
@@ -70,7 +73,7 @@ void orphans_deinit(struct orphans *orphans)
 
 int orphans_add(struct orphans *orphans, int fd, struct page_space *pages)
 {
-	struct orphan *orphan = malloc(sizeof(*orphan));
+	struct orphan *orphan = calloc(1, sizeof(*orphan));
 	char path[40];
 	int r = 0, mount_id;
 
@@ -107,14 +110,52 @@ bool orphans_are_new(struct orphans *orphans, uint64_t age_ns)
 	return any;
 }
 
+/* Up to @room of those that may be visited, inside an RCU read side; how many there are. */
+static size_t list_pages(struct orphans *orphans, struct page_space **pages, size_t room)
+{
+	struct orphan *orphan;
+	size_t nr = 0;
+
+	mutex_lock(&orphans->lock);
+	for (orphan = orphans->list; orphan; orphan = orphan->next) {
+		if (orphan->ending)
+			continue;
+		if (nr < room)
+			pages[nr] = orphan->pages;
+		nr++;
+	}
+	mutex_unlock(&orphans->lock);
+	return nr;
+}
+
+int orphans_for_each(struct orphans *orphans,
+		     int (*visit)(struct page_space *pages, void *data), void *data)
+{
+	size_t nr = list_pages(orphans, NULL, 0), room = nr + 16;
+	struct page_space **pages = malloc(room * sizeof(*pages));
+	int r = 0;
+
+	if (!pages)
+		return -ENOMEM;
+	rcu_reader_lock();
+	nr = list_pages(orphans, pages, room);
+	for (size_t i = 0; i < nr && i < room && r == 0; i++)
+		r = visit(pages[i], data);
+	rcu_reader_unlock();
+	free(pages);
+	return r;
+}
+
 /* The one with this watch, of which nobody else is told. It stays in the list. */
-static struct orphan *find(struct orphans *orphans, int watch)
+static struct orphan *find_ending(struct orphans *orphans, int watch)
 {
 	struct orphan *orphan;
 
 	mutex_lock(&orphans->lock);
 	for (orphan = orphans->list; orphan && orphan->watch != watch; orphan = orphan->next)
 		;
+	if (orphan)
+		orphan->ending = true;
 	mutex_unlock(&orphans->lock);
 	return orphan;
 }
@@ -140,12 +181,27 @@ static void end(struct orphans *orphans, struct orphan *orphan)
 	free(orphan);
 }
 
+/* All of a list; visitors have left when the first one ends. Returns how many. */
+static int end_all(struct orphans *orphans, struct orphan *ending)
+{
+	struct orphan *next;
+	int nr = 0;
+
+	if (ending)
+		rcu_wait_for_readers();
+	for (; ending; ending = next) {
+		next = ending->next_ending;
+		end(orphans, ending);
+		nr++;
+	}
+	return nr;
+}
+
 int orphans_collect(struct orphans *orphans)
 {
 	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	const struct inotify_event *event;
-	struct orphan *orphan;
-	int nr = 0;
+	struct orphan *orphan, *ending = NULL;
 	ssize_t len;
 
 	while ((len = read(orphans->inotify_fd, buf, sizeof(buf))) > 0) {
@@ -154,12 +210,12 @@ int orphans_collect(struct orphans *orphans)
 			/* What ends a watch, whatever the reason. */
 			if (!(event->mask & IN_IGNORED))
 				continue;
-			orphan = find(orphans, event->wd);
+			orphan = find_ending(orphans, event->wd);
 			if (!orphan)
 				continue;
-			end(orphans, orphan);
-			nr++;
+			orphan->next_ending = ending;
+			ending = orphan;
 		}
 	}
-	return nr;
+	return end_all(orphans, ending);
 }

@@ -40,5 +40,11 @@ int orphans_add(struct orphans *orphans, int fd, struct page_space *pages);
  * after FUSE has told of that; who keeps it longer has it mapped.
  */
 bool orphans_are_new(struct orphans *orphans, uint64_t age_ns);
+/*
+ * Call @visit with the pages of each until it returns non-zero, which is returned; their
+ * backing file is closed already. Inside an RCU read side: do not block for long. -ENOMEM.
+ */
+int orphans_for_each(struct orphans *orphans,
+		     int (*visit)(struct page_space *pages, void *data), void *data);
 /* Free those whose inodes the kernel has freed. Returns how many. */
 int orphans_collect(struct orphans *orphans);

@@ -13,6 +13,7 @@
 
 #include "fs/page_change.h"
 #include "fs/page_maps.h"
+#include "fs/trace.h"
 
 int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pages, int64_t max,
 		   int64_t min, uint32_t nr_fault_mutexes, bool region_lock_global)
@@ -64,8 +65,10 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 	for (int node = 0; node < space->nr_nodes; node++) {
 		page_change_set(&changes[node], from, to);
 		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
-		if (nr > 0)
+		if (nr > 0) {
+			trace_page_freed(space->object, from, nr, node);
 			subpool_put_taken(space->subpool, node, nr);
+		}
 		freed += nr;
 	}
 	page_change_set(&changes[space->nr_nodes], from, to);
@@ -99,6 +102,8 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
 	space->nr_pages = nr_pages;
 	space->nr_populating = 0;
 	space->entries = NULL;
+	space->made_ms = clock_time_ms();
+	page_note_change(space);
 	rwsem_init(&space->own_lock, LOCK_RANK_REGION_MAP);
 	space->lock = core->region_lock_global ? &core->region_lock : &space->own_lock;
 	region_map_init(&space->resv, space->lock);
@@ -158,6 +163,7 @@ static int take_locked(struct page_space *space, int64_t idx, int node, bool giv
 static void give_locked(struct page_space *space, int node, bool keep_reserved,
 			struct region_change *resv, struct region_change *inst)
 {
+	trace_page_freed(space->object, inst->from, 1, node);
 	region_map_delete_locked(&space->inst[node], inst);
 	if (keep_reserved) {
 		pool_put_page(&space->core->pool, node, true);
@@ -211,6 +217,7 @@ static int enter_page(struct page_space *space, struct page_entry *entry, int no
 		entry->next = space->entries;
 		space->entries = entry;
 		space->nr_populating++;
+		page_note_change(space);
 	}
 	rwsem_write_unlock(space->lock);
 	return r < 0 ? r : 0;
@@ -279,7 +286,7 @@ static enum page_outcome page_outcome(enum pool_source source)
 }
 
 /* Under the fault mutex of @idx: take a page, populate it, or put everything back. */
-static int instantiate_page(struct page_space *space, int64_t idx, int node)
+static int instantiate_page(struct page_space *space, int64_t idx, int node, int *ret_node)
 {
 	struct page_change enter, undo; /* undoing must not need memory */
 	struct page_entry entry = {.idx = idx};
@@ -292,16 +299,21 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node)
 	if (r < 0)
 		goto out_enter;
 	r = enter_page(space, &entry, node, &enter);
-	if (r != 0) {
-		r = r > 0 ? PAGE_PRESENT : r;
+	if (r > 0) {
+		*ret_node = page_node(space, idx);
+		r = PAGE_PRESENT;
 		goto out_undo;
 	}
+	if (r < 0)
+		goto out_undo;
 	r = space->file->backing->ops->populate(space->file, idx, entry.node);
 	if (r < 0) {
 		untake_page(space, &entry, &undo);
 		goto out_undo;
 	}
 	finish_page(space, &entry, r, &undo);
+	*ret_node = r;
+	trace_page_taken(space->object, idx, r, entry.taken.source);
 	r = page_outcome(entry.taken.source);
 out_undo:
 	page_change_free(&undo);
@@ -311,29 +323,38 @@ out_enter:
 }
 
 /*
- * Spares the memory and the write lock where the page is there. It does not wait for the lock:
- * entering the page looks again.
+ * Spares the memory and the write lock where the page is there: on which node, else -ENOENT. It
+ * does not wait for the lock: entering the page looks again.
  */
-static bool is_seen_instantiated(struct page_space *space, int64_t idx)
+static int seen_on_node(struct page_space *space, int64_t idx)
 {
-	bool instantiated;
+	int node;
 
 	if (!rwsem_read_trylock(space->lock))
-		return false;
-	instantiated = page_inst_node_locked(space, idx) >= 0;
+		return -ENOENT;
+	node = page_inst_node_locked(space, idx);
 	rwsem_read_unlock(space->lock);
-	return instantiated;
+	return node;
+}
+
+int page_instantiate_on(struct page_space *space, int64_t idx, int node, int *ret_node)
+{
+	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
+	int r = PAGE_PRESENT, there = seen_on_node(space, idx);
+
+	if (there < 0)
+		r = instantiate_page(space, idx, node, ret_node);
+	else
+		*ret_node = there;
+	mutex_unlock(mutex);
+	return r;
 }
 
 int page_instantiate(struct page_space *space, int64_t idx, int node)
 {
-	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
-	int r = PAGE_PRESENT;
+	int on;
 
-	if (!is_seen_instantiated(space, idx))
-		r = instantiate_page(space, idx, node);
-	mutex_unlock(mutex);
-	return r;
+	return page_instantiate_on(space, idx, node, &on);
 }
 
 /* Free page @idx, if it is there. Returns the number of pages freed or -errno. */

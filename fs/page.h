@@ -59,6 +59,8 @@ struct page_space {
 	int64_t nr_populating;               /* lock */
 	struct page_entry *entries;          /* lock; those being populated */
 	struct region_change *final_changes; /* set at init, so that the end needs no memory */
+	uint64_t made_ms;                    /* set at init; clock_time_ms() */
+	_Atomic uint64_t changed_ms; /* the same, when a page was last reserved or came */
 };
 
 /* What became of an instantiation. */
@@ -116,6 +118,8 @@ void page_unreserve_map(struct page_space *space, struct region_map *added);
  * Follows hugetlb_no_page() and alloc_hugetlb_folio().
  */
 int page_instantiate(struct page_space *space, int64_t idx, int node);
+/* The same; where it is there, the node that it is on is in @ret_node. */
+int page_instantiate_on(struct page_space *space, int64_t idx, int node, int *ret_node);
 
 /*
  * Free the pages of [from, to) that are there; reservations that were not used stay, as with
@@ -166,6 +170,8 @@ int64_t page_next_reserved(struct page_space *space, int64_t from, int64_t to);
 int64_t page_next_instantiated(struct page_space *space, int64_t from, int64_t to);
 int64_t page_next_hole(struct page_space *space, int64_t from);
 bool page_is_instantiated(struct page_space *space, int64_t idx);
+/* The node that page @idx is on, or -1 where it is not there. */
+int page_node(struct page_space *space, int64_t idx);
 
 struct page_range {
 	int64_t from, to;

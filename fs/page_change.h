@@ -2,6 +2,9 @@
 /* What page.c and page_reserve.c share: changes of maps, and pages that are being populated. */
 #pragma once
 
+#include <stdatomic.h>
+
+#include "fs/clock.h"
 #include "fs/page.h"
 
 /* Changes for a number of ranges that is known under the lock only: NULL without memory. */
@@ -12,6 +15,11 @@ void page_change_set(struct region_change *change, int64_t from, int64_t to);
 
 /* After a change of resv: whether it is a file that holds pages, for the subpool's count. */
 void page_count_file_locked(struct page_space *space);
+/* Pages were reserved, or have come. */
+static inline void page_note_change(struct page_space *space)
+{
+	atomic_store_explicit(&space->changed_ms, clock_time_ms(), memory_order_relaxed);
+}
 
 /* A page that is entered and being populated. */
 struct page_entry {

@@ -96,14 +96,19 @@ size_t page_count_gaps_locked(const struct page_space *space, int64_t from, int6
 	return nr;
 }
 
-bool page_is_instantiated(struct page_space *space, int64_t idx)
+int page_node(struct page_space *space, int64_t idx)
 {
-	bool instantiated;
+	int node;
 
 	rwsem_read_lock(space->lock);
-	instantiated = page_inst_node_locked(space, idx) >= 0;
+	node = page_inst_node_locked(space, idx);
 	rwsem_read_unlock(space->lock);
-	return instantiated;
+	return node;
+}
+
+bool page_is_instantiated(struct page_space *space, int64_t idx)
+{
+	return page_node(space, idx) >= 0;
 }
 
 void page_space_read(struct page_space *space, struct page_space_counts *ret_counts)

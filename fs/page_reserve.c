@@ -38,6 +38,7 @@ static int64_t reserve_locked(struct page_space *space, struct region_change *ch
 	}
 	region_map_commit_locked(&space->resv, change);
 	page_count_file_locked(space);
+	page_note_change(space);
 	return nr;
 }
 

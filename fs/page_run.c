@@ -7,6 +7,7 @@
 #include "fs/page.h"
 #include "fs/page_change.h"
 #include "fs/page_maps.h"
+#include "fs/trace.h"
 
 /* The maps of one node: where the pages are is the kernel's business here. */
 #define RUN_NODE 0
@@ -25,6 +26,10 @@ int page_run_present(struct page_space *space, int64_t from, int64_t to)
 	rwsem_write_lock(space->lock);
 	nr = region_map_commit_locked(&space->inst[RUN_NODE], &change);
 	pool_take_reserved(&space->core->pool, RUN_NODE, nr);
+	if (nr > 0) {
+		trace_page_taken(space->object, from, RUN_NODE, POOL_FROM_RESERVATION);
+		page_note_change(space);
+	}
 	rwsem_write_unlock(space->lock);
 	region_change_free(&change);
 	return 0;
@@ -44,6 +49,8 @@ int page_run_absent(struct page_space *space, int64_t from, int64_t to)
 	rwsem_write_lock(space->lock);
 	nr = region_map_delete_locked(&space->inst[RUN_NODE], &change);
 	pool_put_pages(&space->core->pool, RUN_NODE, nr, nr);
+	if (nr > 0)
+		trace_page_freed(space->object, from, nr, RUN_NODE);
 	rwsem_write_unlock(space->lock);
 	region_change_free(&change);
 	return 0;

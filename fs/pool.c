@@ -218,9 +218,15 @@ int pool_resize(struct pool *pool, int node, int64_t nr)
 	return r;
 }
 
+/* Whether pages of @node may be changed, where those of @allowed are to be. */
+static bool is_allowed(int node, int allowed)
+{
+	return allowed == POOL_ANY_NODE || node == allowed;
+}
+
 /* Make @nr pages surplus or, negative, others of surplus pages, as many as there are. Returns
  * how many. Follows adjust_pool_surplus(). */
-static int64_t adjust_surplus_locked(struct pool *pool, int64_t nr)
+static int64_t adjust_surplus_locked(struct pool *pool, int allowed, int64_t nr)
 {
 	int64_t done = 0, here, room;
 
@@ -228,6 +234,8 @@ static int64_t adjust_surplus_locked(struct pool *pool, int64_t nr)
 	for (int node = 0; node < pool->counts.nr_nodes; node++) {
 		const struct pool_node *counts = &pool->counts.node[node];
 
+		if (!is_allowed(node, allowed))
+			continue;
 		room = nr > 0 ? counts->nr - counts->surplus : counts->surplus;
 		here = min_pages(room, (nr > 0 ? nr : -nr) - done);
 		change_node_locked(pool, node,
@@ -238,7 +246,8 @@ static int64_t adjust_surplus_locked(struct pool *pool, int64_t nr)
 }
 
 /* Let at most @nr free pages leave. Follows remove_pool_hugetlb_folio(). */
-static int64_t drop_free_pages_locked(struct pool *pool, int64_t nr, int64_t *ret_left)
+static int64_t drop_free_pages_locked(struct pool *pool, int allowed, int64_t nr,
+				      int64_t *ret_left)
 {
 	int nr_nodes = pool->counts.nr_nodes;
 	int64_t room[POOL_MAX_NODES] = {0}, total = 0;
@@ -247,6 +256,8 @@ static int64_t drop_free_pages_locked(struct pool *pool, int64_t nr, int64_t *re
 	for (int node = 0; node < nr_nodes; node++) {
 		const struct pool_node *here = &pool->counts.node[node];
 
+		if (!is_allowed(node, allowed))
+			continue;
 		/* the kernel may let a surplus page leave and call another one so instead */
 		room[node] = min_pages(here->free, here->nr - here->surplus);
 		total += room[node];
@@ -260,23 +271,33 @@ static int64_t drop_free_pages_locked(struct pool *pool, int64_t nr, int64_t *re
 	return nr;
 }
 
-int64_t pool_set_nr(struct pool *pool, int64_t nr, int64_t *ret_left)
+/* How many pages a node (POOL_ANY_NODE: all of them) has that are not surplus. */
+static int64_t persistent_locked(const struct pool *pool, int node)
 {
 	const struct pool_counts *counts = &pool->counts;
+
+	mutex_assert_held(&pool->lock);
+	return node == POOL_ANY_NODE ? counts->nr - counts->surplus
+				     : counts->node[node].nr - counts->node[node].surplus;
+}
+
+int64_t pool_set_nr(struct pool *pool, int node, int64_t nr, int64_t *ret_left)
+{
 	int64_t persistent, missing = 0, spare;
 
 	assert(nr >= 0);
-	memset(ret_left, 0, sizeof(*ret_left) * (size_t)counts->nr_nodes);
+	assert(node == POOL_ANY_NODE || node_is_valid(pool, node));
+	memset(ret_left, 0, sizeof(*ret_left) * (size_t)pool->counts.nr_nodes);
 
 	mutex_lock(&pool->lock);
-	persistent = counts->nr - counts->surplus;
+	persistent = persistent_locked(pool, node);
 	if (nr > persistent) {
-		persistent += adjust_surplus_locked(pool, persistent - nr);
+		persistent += adjust_surplus_locked(pool, node, persistent - nr);
 		missing = nr - persistent;
 	} else if (nr < persistent) {
 		spare = min_pages(persistent - nr, available_pages_locked(pool));
-		persistent -= drop_free_pages_locked(pool, spare, ret_left);
-		adjust_surplus_locked(pool, persistent - nr);
+		persistent -= drop_free_pages_locked(pool, node, spare, ret_left);
+		adjust_surplus_locked(pool, node, persistent - nr);
 	}
 	pool_check_locked(pool);
 	mutex_unlock(&pool->lock);

@@ -53,12 +53,13 @@ void pool_deinit(struct pool *pool);
 int pool_resize(struct pool *pool, int node, int64_t nr);
 
 /*
- * Let the pool have @nr pages that are not surplus, as far as that is to be done without new
- * pages: surplus pages become others, free and unreserved ones leave (their number for each
- * node goes to @ret_left), and of those in use as many become surplus as are too many. Returns
- * how many pages are still missing, for pool_resize(). Follows set_max_huge_pages().
+ * Let @node (POOL_ANY_NODE: the pool) have @nr pages that are not surplus, as far as that is to
+ * be done without new pages: surplus pages become others, free and unreserved ones leave (their
+ * number for each node goes to @ret_left), and of those in use as many become surplus as are
+ * too many. Returns how many pages are still missing, for pool_resize(). Follows
+ * set_max_huge_pages().
  */
-int64_t pool_set_nr(struct pool *pool, int64_t nr, int64_t *ret_left);
+int64_t pool_set_nr(struct pool *pool, int node, int64_t nr, int64_t *ret_left);
 /* How many surplus pages there may be; those that there are stay. */
 void pool_set_overcommit(struct pool *pool, int64_t overcommit);
 

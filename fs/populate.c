@@ -59,7 +59,7 @@ static bool populate_step(struct fault_thread *thread, struct fault_background *
 	if (idx < job->to) {
 		r = page_instantiate(job->mapping->space, idx, POOL_ANY_NODE);
 		if (r > PAGE_PRESENT)
-			fault_thread_count(thread, FAULT_AHEAD);
+			fault_stat_count(&thread->stat.nr_ahead);
 		if (r >= 0)
 			return true;
 	}

@@ -50,12 +50,12 @@ static bool populate_next(struct fault_thread *thread, struct mapping *mapping)
 		return false;
 	waiting = claim.waiter;
 	if (waiting) {
-		r = fault_instantiate(mapping, claim.idx);
+		r = fault_instantiate(mapping, claim.idx, &waiting->fault.node);
 		waiting->result = r;
 	} else {
 		r = page_instantiate(mapping->space, claim.idx, POOL_ANY_NODE);
 		if (r > PAGE_PRESENT)
-			fault_thread_count(thread, FAULT_AHEAD);
+			fault_stat_count(&thread->stat.nr_ahead);
 	}
 	ahead_done(&mapping->ahead, &claim, r < 0);
 	return true;

@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 
+#include "fs/backing_thp.h"
 #include "fs/clock.h"
 #include "fs/control.h"
 #include "fs/file_sized.h"
@@ -17,6 +19,8 @@
  * Holes are looked at in turns, this many at a time: a file is as long as its user likes.
  */
 #define PROBES_MAX 8192
+
+#define STAT_BLOCK_SIZE 512 /* of st_blocks */
 
 #define FREEING_NS 100000000ULL
 #define LET_GO_NS  20000000ULL
@@ -81,6 +85,8 @@ static void reconcile_file(struct inode *inode, int64_t *probes)
 		file_sized_reconcile(pages);
 		return;
 	}
+	if (!inode->was_mapped)
+		return; /* all that happened to it was by us */
 	nr = pages->file->backing->ops->count(pages->file);
 	page_space_read(pages, &counts);
 	/* What is being populated at this moment is counted already, and may or may not be
@@ -102,6 +108,20 @@ void reconcile_inode(struct mount *mount, struct inode *inode)
 {
 	int64_t probes = PROBES_MAX;
 
+	reconcile_file(inode, &probes);
+}
+
+void reconcile_look(struct mount *mount, struct inode *inode, const struct stat *st)
+{
+	struct page_space_counts counts;
+	int64_t probes = PROBES_MAX;
+
+	if (mount->is_thp) { /* where the pages are in names/ */
+		page_space_read(inode->pages, &counts);
+		if (st->st_blocks == counts.instantiated * (int64_t)(mount->backing->page_size /
+								     STAT_BLOCK_SIZE))
+			return;
+	}
 	reconcile_file(inode, &probes);
 }
 
@@ -147,13 +167,57 @@ static int visit_mapping(struct mapping *mapping, void *data)
 	return 0;
 }
 
+void reconcile_private_mappings(struct mount *mount)
+{
+	int64_t probes = PROBES_MAX;
+
+	control_for_each_mapping(mount->control, visit_mapping, &probes);
+}
+
 void reconcile_mount(struct mount *mount)
 {
 	int64_t probes = PROBES_MAX;
 
 	inode_for_each(mount, visit_inode, &probes);
-	probes = PROBES_MAX;
-	control_for_each_mapping(mount->control, visit_mapping, &probes);
+	reconcile_private_mappings(mount);
+}
+
+static int64_t nr_instantiated(struct mount *mount)
+{
+	struct pool_counts pool;
+
+	pool_read(&mount->core.pool, &pool);
+	return pool.nr - pool.free;
+}
+
+/*
+ * Blocks of the tmpfs that are neither counted pages nor the reserve: those of long symbolic
+ * links, and pages that have come or gone without us. -EAGAIN where pages are moving.
+ */
+static int64_t nr_uncounted(struct mount *mount)
+{
+	int64_t instantiated = nr_instantiated(mount);
+	int64_t reserve = backing_thp_reserved(mount->backing);
+	struct statfs st;
+
+	if (fstatfs(mount->names_fd, &st) < 0)
+		return -errno;
+	if (nr_instantiated(mount) != instantiated ||
+	    backing_thp_reserved(mount->backing) != reserve)
+		return -EAGAIN;
+	return (int64_t)(st.f_blocks - st.f_bfree) - instantiated - reserve;
+}
+
+void reconcile_counters(struct mount *mount)
+{
+	int64_t nr = mount->is_thp ? nr_uncounted(mount) : -EAGAIN;
+
+	/* If as many are not counted as after the last look at all files, they are the same. */
+	if (nr >= 0 && nr == mount->uncounted)
+		return;
+	reconcile_mount(mount);
+	if (mount->is_thp)
+		mount->uncounted = nr_uncounted(mount);
 }
 
 /* A file without a name, held by nothing but descriptors that may be closed already. */

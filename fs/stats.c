@@ -42,6 +42,8 @@ enum stats_kind {
 	KIND_REGIONS,
 	KIND_TENANTS,
 	KIND_OPTIONS,
+	KIND_POOL_TABLE,
+	KIND_RESERVED,
 	KIND_KERNEL,
 	KIND_KERNEL_MEMINFO,
 	KIND_KERNEL_NR,
@@ -62,6 +64,25 @@ struct stats_node {
 	int node; /* memory node, or 0 */
 };
 
+/* What is to be waited and looked for before a text is made. */
+enum stats_settle {
+	SETTLE_COUNTERS, /* stats_settle() */
+	SETTLE_EACH,
+	SETTLE_MAPPINGS,
+	SETTLE_FAULTS,
+	SETTLE_NOTHING,
+};
+
+static void settle_nothing(struct mount *mount)
+{
+}
+
+static void (*const settle[])(struct mount *mount) = {
+	[SETTLE_COUNTERS] = stats_settle,          [SETTLE_EACH] = stats_settle_each,
+	[SETTLE_MAPPINGS] = stats_settle_mappings, [SETTLE_FAULTS] = stats_settle_faults,
+	[SETTLE_NOTHING] = settle_nothing,
+};
+
 struct stats_entry_type {
 	enum stats_kind parent;
 	const char *name; /* NULL: made by entry_name() */
@@ -70,7 +91,8 @@ struct stats_entry_type {
 		    FILE *out);            /* NULL: a number of the pool's, or a directory */
 	int (*clear)(struct mount *mount); /* what writing 0 does */
 	/* what writing a number does */
-	int64_t (*set)(struct mount *mount, int64_t value);
+	int64_t (*set)(struct mount *mount, int node, int64_t value);
+	enum stats_settle settle;
 };
 
 static int clear_lock_stat(struct mount *mount)
@@ -82,26 +104,34 @@ static int clear_lock_stat(struct mount *mount)
 static const struct stats_entry_type entry_types[NR_KINDS] = {
 	[KIND_ROOT] = {KIND_NONE, ".hugefuse", S_IFDIR | 0555},
 	[KIND_POOL] = {KIND_ROOT, NULL, S_IFDIR | 0555},
-	[KIND_POOL_NR] = {KIND_POOL, "nr_hugepages", S_IFREG | 0444},
+	[KIND_POOL_NR] = {KIND_POOL, "nr_hugepages", S_IFREG | 0644, .set = mount_set_nr_pages},
 	[KIND_POOL_FREE] = {KIND_POOL, "free_hugepages", S_IFREG | 0444},
 	[KIND_POOL_RESV] = {KIND_POOL, "resv_hugepages", S_IFREG | 0444},
 	[KIND_POOL_SURPLUS] = {KIND_POOL, "surplus_hugepages", S_IFREG | 0444},
-	[KIND_POOL_OVERCOMMIT] = {KIND_POOL, "nr_overcommit_hugepages", S_IFREG | 0444},
+	[KIND_POOL_OVERCOMMIT] = {KIND_POOL, "nr_overcommit_hugepages", S_IFREG | 0644,
+				  .set = mount_set_overcommit, .settle = SETTLE_NOTHING},
 	[KIND_NODES] = {KIND_ROOT, "node", S_IFDIR | 0555},
 	[KIND_NODE] = {KIND_NODES, NULL, S_IFDIR | 0555},
 	[KIND_NODE_POOL] = {KIND_NODE, NULL, S_IFDIR | 0555},
-	[KIND_NODE_NR] = {KIND_NODE_POOL, "nr_hugepages", S_IFREG | 0444},
+	[KIND_NODE_NR] = {KIND_NODE_POOL, "nr_hugepages", S_IFREG | 0644,
+			  .set = mount_set_nr_pages},
 	[KIND_NODE_FREE] = {KIND_NODE_POOL, "free_hugepages", S_IFREG | 0444},
 	[KIND_NODE_SURPLUS] = {KIND_NODE_POOL, "surplus_hugepages", S_IFREG | 0444},
 	[KIND_LOCK_STAT] = {KIND_ROOT, "lock_stat", S_IFREG | 0644, stats_text_lock_stat,
-			    clear_lock_stat},
+			    clear_lock_stat, .settle = SETTLE_NOTHING},
 	[KIND_FAULT_STAT] = {KIND_ROOT, "fault_stat", S_IFREG | 0644, stats_text_fault_stat,
-			     stats_clear_fault_stat},
-	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0400, stats_text_files},
-	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0400, stats_text_maps},
-	[KIND_REGIONS] = {KIND_ROOT, "regions", S_IFREG | 0400, stats_text_regions},
+			     stats_clear_fault_stat, .settle = SETTLE_FAULTS},
+	[KIND_FILES] = {KIND_ROOT, "files", S_IFREG | 0400, stats_text_files,
+			.settle = SETTLE_MAPPINGS},
+	[KIND_MAPS] = {KIND_ROOT, "maps", S_IFREG | 0400, stats_text_maps,
+		       .settle = SETTLE_EACH},
+	[KIND_REGIONS] = {KIND_ROOT, "regions", S_IFREG | 0400, stats_text_regions,
+			  .settle = SETTLE_EACH},
 	[KIND_TENANTS] = {KIND_ROOT, "tenants", S_IFREG | 0400, stats_text_tenants},
-	[KIND_OPTIONS] = {KIND_ROOT, "options", S_IFREG | 0444, stats_text_options},
+	[KIND_OPTIONS] = {KIND_ROOT, "options", S_IFREG | 0444, stats_text_options,
+			  .settle = SETTLE_NOTHING},
+	[KIND_POOL_TABLE] = {KIND_ROOT, "pool", S_IFREG | 0444, stats_text_pool},
+	[KIND_RESERVED] = {KIND_ROOT, "reserved", S_IFREG | 0400, stats_text_reserved},
 	[KIND_KERNEL] = {KIND_ROOT, "kernel", S_IFDIR | 0555},
 	[KIND_KERNEL_MEMINFO] = {KIND_KERNEL, "meminfo", S_IFREG | 0444, stats_text_meminfo},
 	[KIND_KERNEL_NR] = {KIND_KERNEL, "nr_hugepages", S_IFREG | 0644, stats_text_persistent,
@@ -297,7 +327,7 @@ static int write_text(struct mount *mount, struct stats_node node, FILE *out)
 {
 	struct pool_counts counts;
 
-	stats_settle(mount);
+	settle[entry_types[node.kind].settle](mount);
 	if (entry_types[node.kind].text)
 		return entry_types[node.kind].text(mount, out);
 	pool_read(&mount->core.pool, &counts);
@@ -340,20 +370,35 @@ static bool is_zero(const char *text, size_t len)
 	return len >= 1 && text[0] == '0' && (len == 1 || (len == 2 && text[1] == '\n'));
 }
 
-/* As kstrtoul() takes it: a decimal number, with or without an end of line. */
+/*
+ * As kstrtoul() takes it: a decimal number, which may have a plus before it and an end of line
+ * behind it; -ERANGE above ULONG_MAX. No pool is as large as that.
+ */
 static int parse_number(const char *text, size_t len, int64_t *ret_value)
 {
-	char copy[24], *end;
+	const char *end = text + strnlen(text, len);
+	uint64_t value = 0;
 
-	if (len == 0 || len >= sizeof(copy) || !isdigit((unsigned char)*text))
+	if (text < end && *text == '+')
+		text++;
+	if (text < end && end[-1] == '\n')
+		end--;
+	if (text == end)
 		return -EINVAL;
-	memcpy(copy, text, len);
-	copy[len] = '\0';
-	errno = 0;
-	*ret_value = strtoll(copy, &end, 10);
-	if (*end == '\n')
-		end++;
-	return errno || *end ? -EINVAL : 0;
+	for (; text < end; text++) {
+		if (!isdigit((unsigned char)*text))
+			return -EINVAL;
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+			return -ERANGE;
+	}
+	*ret_value = value > INT64_MAX ? INT64_MAX : (int64_t)value;
+	return 0;
+}
+
+static int node_to_set(struct stats_node node)
+{
+	return node.kind == KIND_NODE_NR ? node.node : POOL_ANY_NODE;
 }
 
 ssize_t stats_write(struct mount *mount, uint64_t node_id, const char *text, size_t len)
@@ -368,7 +413,7 @@ ssize_t stats_write(struct mount *mount, uint64_t node_id, const char *text, siz
 	if (entry_types[node.kind].set) {
 		err = parse_number(text, len, &value);
 		if (!err)
-			value = entry_types[node.kind].set(mount, value);
+			value = entry_types[node.kind].set(mount, node_to_set(node), value);
 		return err ? err : (value < 0 ? value : (ssize_t)len);
 	}
 	if (!entry_types[node.kind].clear)

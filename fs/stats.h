@@ -41,6 +41,13 @@ ssize_t stats_write(struct mount *mount, uint64_t node_id, const char *text, siz
 int stats_text_maps(struct mount *mount, FILE *out);
 int stats_text_fault_stat(struct mount *mount, FILE *out);
 int stats_clear_fault_stat(struct mount *mount);
-/* Reconcile the counters with what the kernel did by itself. Called before counters are read.
+/*
+ * Reconcile what is counted with what the kernel did by itself, after the faults and the ends
+ * of files that had been sent: of the whole mount; of each file and mapping; of mappings, where
+ * the caller looks at each file.
  */
 void stats_settle(struct mount *mount);
+void stats_settle_each(struct mount *mount);
+void stats_settle_mappings(struct mount *mount);
+/* The same, as far as faults are concerned that clients had sent: they are over. */
+void stats_settle_faults(struct mount *mount);

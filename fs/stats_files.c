@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #include "fs/rcu.h"
+#include "fs/reconcile.h"
+#include "fs/stats_holders.h"
 #include "fs/stats_text.h"
 
 struct path_node {
@@ -32,6 +34,9 @@ struct walk {
 	struct mount *mount;
 	FILE *out;
 	struct path_node *todo;
+	struct holders holders;
+	uint64_t *printed; /* numbers of those that have pages */
+	size_t nr_printed, max_printed;
 	void *linked; /* tsearch() tree of the numbers of printed files with several links */
 };
 
@@ -54,23 +59,58 @@ static const char *way_of(const struct inode *inode, uint32_t nr_mappings)
 	return inode && inode->passthrough_id ? "passthrough" : "none";
 }
 
-/* @inode is the table's, or NULL where it has none. Inside an RCU read side. */
-static void print_file(struct mount *mount, FILE *out, const struct stat *st,
-		       struct inode *inode, const char *path)
+/* Behind the path: since when, and by whom. */
+static void print_use(const struct walk *walk, uint64_t ino, const struct inode *inode,
+		      const struct page_space *pages)
 {
+	pid_t user = inode ? inode->user_pid : 0;
+
+	fprintf(walk->out, " %" PRIu64 " %" PRIu64 " ", pages ? pages->made_ms : 0,
+		pages ? (uint64_t)pages->changed_ms : 0);
+	holders_print(&walk->holders, ino, walk->out);
+	if (user)
+		fprintf(walk->out, " %d %u\n", user, inode->user_uid);
+	else
+		fputs(" - -\n", walk->out);
+}
+
+/* Remember that the file was printed; without memory it may be printed again. */
+static void note_printed(struct walk *walk, uint64_t ino)
+{
+	size_t size = walk->max_printed ? 2 * walk->max_printed : 1024;
+	uint64_t *bigger;
+
+	if (walk->nr_printed == walk->max_printed) {
+		bigger = reallocarray(walk->printed, size, sizeof(*bigger));
+		if (!bigger)
+			return;
+		walk->printed = bigger;
+		walk->max_printed = size;
+	}
+	walk->printed[walk->nr_printed++] = ino;
+}
+
+/* @inode is the table's, or NULL where it has none. Inside an RCU read side. */
+static void print_file(const struct walk *walk, const struct stat *st, struct inode *inode,
+		       const char *path)
+{
+	struct mount *mount = walk->mount;
+	FILE *out = walk->out;
 	struct page_space *pages = inode ? atomic_load(&inode->pages) : NULL;
 	uint32_t nr_mappings = inode ? atomic_load(&inode->nr_mappings) : 0;
 	int64_t page_kb = (int64_t)(mount->backing->page_size / 1024);
 	struct page_space_counts counts = {};
 
-	if (pages)
+	if (pages) {
+		reconcile_look(mount, inode, st);
 		page_space_read(pages, &counts);
+	}
 	fprintf(out, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRIu32 " %s %ju %u ",
 		(uint64_t)st->st_ino, (int64_t)st->st_size, counts.resv * page_kb,
 		counts.instantiated * page_kb, nr_mappings, way_of(inode, nr_mappings),
 		(uintmax_t)st->st_nlink, st->st_uid);
 	stats_text_escape(out, path);
-	fputc('\n', out);
+	print_use(walk, st->st_ino, inode, pages);
 }
 
 static int compare_inos(const void *a, const void *b)
@@ -115,12 +155,16 @@ static void visit_file(struct walk *walk, const char *dir, const char *name,
 		       const struct stat *st)
 {
 	char path[PATH_MAX + NAME_MAX + 2];
+	struct inode *inode;
 
 	if (st->st_nlink > 1 && !note_linked(walk, st->st_ino))
 		return;
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	rcu_reader_lock();
-	print_file(walk->mount, walk->out, st, inode_lookup(walk->mount, st->st_ino), path);
+	inode = inode_lookup(walk->mount, st->st_ino);
+	if (inode && atomic_load(&inode->pages))
+		note_printed(walk, st->st_ino);
+	print_file(walk, st, inode, path);
 	rcu_reader_unlock();
 }
 
@@ -166,15 +210,34 @@ static int visit_dir(struct walk *walk, const char *path)
 	return err;
 }
 
-static int visit_unlinked(struct mount *mount, struct inode *inode, void *out)
+static int visit_unlinked(struct mount *mount, struct inode *inode, void *data)
 {
+	const struct walk *walk = data;
 	char path[PATH_MAX];
 	struct stat st;
 
+	if (bsearch(&inode->ino, walk->printed, walk->nr_printed, sizeof(inode->ino),
+		    compare_inos))
+		return 0;
 	if (fstat(inode->fd, &st) < 0 || st.st_nlink ||
 	    inode_path(mount, inode, path, sizeof(path)))
 		return 0;
-	print_file(mount, out, &st, inode, path);
+	print_file(walk, &st, inode, path);
+	return 0;
+}
+
+static int visit_orphan(struct page_space *pages, void *data)
+{
+	const struct walk *walk = data;
+	struct page_space_counts counts;
+	int64_t page_kb = (int64_t)(walk->mount->backing->page_size / 1024);
+
+	page_space_read(pages, &counts);
+	fprintf(walk->out, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " 0 passthrough 0 0 ",
+		pages->object, pages->nr_pages * page_kb * 1024, counts.resv * page_kb,
+		counts.instantiated * page_kb);
+	stats_text_escape(walk->out, STATS_ORPHAN_PATH);
+	print_use(walk, pages->object, NULL, pages);
 	return 0;
 }
 
@@ -184,7 +247,12 @@ int stats_text_files(struct mount *mount, FILE *out)
 	struct path_node *node;
 	int err;
 
-	fprintf(out, "inode size reserved_kb instantiated_kb mappings way links uid path\n");
+	err = holders_init(mount, &walk.holders);
+	if (err)
+		return err;
+	fputs("inode size reserved_kb instantiated_kb mappings way links uid path "
+	      "made_ms changed_ms holders user_pid user_uid\n",
+	      out);
 	err = visit_dir(&walk, "");
 	while ((node = walk.todo)) {
 		walk.todo = node->next;
@@ -193,7 +261,13 @@ int stats_text_files(struct mount *mount, FILE *out)
 		free(node);
 	}
 	tdestroy(walk.linked, free);
+	if (walk.nr_printed > 0)
+		qsort(walk.printed, walk.nr_printed, sizeof(*walk.printed), compare_inos);
 	if (!err)
-		err = inode_for_each(mount, visit_unlinked, out);
+		err = inode_for_each(mount, visit_unlinked, &walk);
+	free(walk.printed);
+	if (!err && mount->has_orphans)
+		err = orphans_for_each(&mount->orphans, visit_orphan, &walk);
+	holders_deinit(&walk.holders);
 	return err;
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fs/client.h"
 #include "fs/control.h"
@@ -19,15 +20,19 @@ struct regions_writer {
 	FILE *out;
 };
 
+/* @inode: whose path is printed; NULL: an orphan. */
 static int print_ranges(const struct regions_writer *writer, struct page_space *space,
-			const char *kind, uint64_t number, pid_t pid, const char *path)
+			const char *kind, uint64_t number, pid_t pid, struct inode *inode)
 {
 	int64_t page_kb = (int64_t)(writer->mount->backing->page_size / 1024);
 	struct page_range *ranges;
+	char path[PATH_MAX] = STATS_ORPHAN_PATH;
 	int64_t nr = page_space_ranges(space, &ranges);
 
 	if (nr < 0)
 		return (int)nr;
+	if (nr > 0 && inode && inode_path(writer->mount, inode, path, sizeof(path)) < 0)
+		strcpy(path, "?");
 	for (int64_t i = 0; i < nr; i++) {
 		const struct page_range *range = &ranges[i];
 
@@ -47,24 +52,21 @@ static int print_ranges(const struct regions_writer *writer, struct page_space *
 
 static int write_inode(struct mount *mount, struct inode *inode, void *data)
 {
-	char path[PATH_MAX];
+	return print_ranges(data, inode->pages, "file", inode->ino, 0, inode);
+}
 
-	if (inode_path(mount, inode, path, sizeof(path)) < 0)
-		path[0] = '\0';
-	return print_ranges(data, inode->pages, "file", inode->ino, 0, path);
+/* Without a name, and mapped by processes only: what the number was is all there is to say. */
+static int write_orphan(struct page_space *pages, void *data)
+{
+	return print_ranges(data, pages, "file", pages->object, 0, NULL);
 }
 
 static int write_private(struct mapping *mapping, void *data)
 {
-	struct regions_writer *writer = data;
-	char path[PATH_MAX];
-
 	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE) || !mapping->client)
 		return 0;
-	if (inode_path(writer->mount, mapping->inode, path, sizeof(path)) < 0)
-		path[0] = '\0';
-	return print_ranges(writer, mapping->space, "mapping", mapping->id,
-			    mapping->client->pid, path);
+	return print_ranges(data, mapping->space, "mapping", mapping->id, mapping->client->pid,
+			    mapping->inode);
 }
 
 int stats_text_regions(struct mount *mount, FILE *out)
@@ -74,5 +76,7 @@ int stats_text_regions(struct mount *mount, FILE *out)
 
 	fputs("kind number pid from_kb to_kb state node path\n", out);
 	r = inode_for_each(mount, write_inode, &writer);
+	if (r == 0 && mount->has_orphans)
+		r = orphans_for_each(&mount->orphans, write_orphan, &writer);
 	return r ? r : control_for_each_mapping(mount->control, write_private, &writer);
 }

@@ -314,7 +314,7 @@ static bool fault_stat_is(void *data)
 
 static void wait_for_waiters(struct side *side, long nr)
 {
-	struct count count = {side, "outcome_waited", nr};
+	struct count count = {side, "waiting", nr};
 
 	assert_true(wait_until(fault_stat_is, &count, 5000));
 }

@@ -212,7 +212,7 @@ static int wait_for_a_page(void *data)
 
 static bool has_waited(void *data)
 {
-	return fixture_fault_stat(data, "outcome_waited") > 0;
+	return fixture_fault_stat(data, "waiting") > 0;
 }
 
 /* Who waits for a page when the daemon dies learns from the kernel that there is none. */

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "reader.h"
 #include "script.h"
 #include "target.h"
 #include "worker.h"
@@ -46,7 +47,13 @@ static const struct config configs[] = {
 	{"ahead", 32, 32, "ahead=on", 10, true},
 };
 
+/* With a reader of .hugefuse: operations in turn with and without it. */
+#define SLICE       200
+#define LEAST_PAIRS 20 /* for a middle one that means something */
+#define LEAST_RATIO 0.95
+
 static uint64_t seed;
+static bool with_reader;
 static size_t nr_operations = DEFAULT_OPERATIONS;
 
 struct run {
@@ -54,6 +61,7 @@ struct run {
 	struct script script;
 	struct target target;
 	struct worker_set workers;
+	struct reader reader;
 	size_t index;       /* of the step that is executed */
 	struct step *trace; /* what hugetlbfs did, for comparison with hugefuse */
 };
@@ -204,6 +212,60 @@ static void execute_step(size_t index)
 		check_trace(index, &result);
 }
 
+/* ---- with a reader ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* As many operations with the reader as without, in turns; the middle one of all pairs. */
+static void execute_pairs(void)
+{
+	size_t nr_pairs = run.script.nr / (2 * SLICE), nr_steps = 0;
+	double *ratios = calloc(nr_pairs + 1, sizeof(*ratios));
+	uint64_t took[2], start, reads;
+
+	assert_non_null(ratios);
+	reader_start(&run.reader, run.target.fixture.dir);
+	for (size_t pair = 0; pair < nr_pairs; pair++) {
+		for (size_t i = 0; i < 2; i++) {
+			bool reading = i == pair % 2;
+
+			if (reading)
+				reader_run(&run.reader);
+			start = now_ns();
+			for (size_t j = 0; j < SLICE; j++)
+				execute_step(nr_steps++);
+			took[reading] = now_ns() - start;
+			if (reading)
+				reader_pause(&run.reader);
+		}
+		ratios[pair] = (double)took[0] / (double)took[1];
+	}
+	while (nr_steps < run.script.nr)
+		execute_step(nr_steps++);
+	reads = reader_stop(&run.reader);
+	qsort(ratios, nr_pairs, sizeof(*ratios), compare_doubles);
+	printf("%s: %zu pairs of %d operations, %.3f of the throughput while %" PRIu64
+	       " texts were read; quartiles %.3f and %.3f\n",
+	       run.config->name, nr_pairs, SLICE, ratios[nr_pairs / 2], reads,
+	       ratios[nr_pairs / 4], ratios[nr_pairs * 3 / 4]);
+	if (nr_pairs >= LEAST_PAIRS && ratios[nr_pairs / 2] < LEAST_RATIO)
+		fail_msg("reading slows it down to %.3f of what it was", ratios[nr_pairs / 2]);
+	free(ratios);
+}
+
 static void execute_script(bool is_kernel)
 {
 	uint64_t start;
@@ -212,8 +274,11 @@ static void execute_script(bool is_kernel)
 		     run.config->options);
 	workers_start(&run.workers, &run.target, explain);
 	start = now_ms();
-	for (size_t i = 0; i < run.script.nr; i++)
-		execute_step(i);
+	if (with_reader && !is_kernel)
+		execute_pairs();
+	else
+		for (size_t i = 0; i < run.script.nr; i++)
+			execute_step(i);
 	printf("%s: %zu operations on %s in %.1f s, %.0f a second\n", run.config->name,
 	       run.script.nr, is_kernel ? "hugetlbfs" : "hugefuse",
 	       (double)(now_ms() - start) / 1000,
@@ -239,6 +304,7 @@ static void test_config(void **state)
 /* After a failure, too. */
 static int clean_up(void **state)
 {
+	reader_stop(&run.reader);
 	workers_stop(&run.workers);
 	target_umount(&run.target);
 	script_free(&run.script);
@@ -261,8 +327,9 @@ static void print_script(const struct config *config)
 static void usage(const char *program)
 {
 	fprintf(stderr,
-		"usage: %s [-n OPERATIONS] [-s SEED] [-c CONFIGURATION [-p]]\n"
-		"-c: 0 to %zu; -p: print its script, and do not execute it\n",
+		"usage: %s [-n OPERATIONS] [-s SEED] [-c CONFIGURATION [-p]] [-r]\n"
+		"-c: 0 to %zu; -p: print its script, and do not execute it\n"
+		"-r: beside a process that reads all of .hugefuse\n",
 		program, sizeof(configs) / sizeof(configs[0]) - 1);
 	exit(2);
 }
@@ -277,13 +344,15 @@ static void parse(int argc, char **argv, size_t *ret_only, bool *ret_print)
 	seed %= 1000000000;
 	if (from_environment && *from_environment)
 		seed = strtoull(from_environment, NULL, 0);
-	while ((option = getopt(argc, argv, "n:s:c:p")) != -1) {
+	while ((option = getopt(argc, argv, "n:s:c:pr")) != -1) {
 		if (option == 'n')
 			nr_operations = strtoull(optarg, NULL, 0);
 		else if (option == 's')
 			seed = strtoull(optarg, NULL, 0);
 		else if (option == 'c')
 			*ret_only = strtoull(optarg, NULL, 0);
+		else if (option == 'r')
+			with_reader = true;
 		else if (option == 'p')
 			*ret_print = true;
 		else

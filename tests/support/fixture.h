@@ -68,7 +68,7 @@ char *fixture_text(const struct fixture *fixture, const char *name);
  */
 long fixture_fault_stat(const struct fixture *fixture, const char *name);
 const char *fixture_path(const struct fixture *fixture, const char *name);
-/* How many lines .hugefuse/maps has: the ranges that clients have mapped. */
+/* How many lines of .hugefuse/maps are of ranges that clients of the library have mapped. */
 long fixture_nr_mapped(const struct fixture *fixture);
 /* Descriptors of the daemon, but for its copies of /dev/fuse, of which each thread has one; and
  * the processor time that it has used, in milliseconds. */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The ioctl PAGEMAP_SCAN (Linux 6.7) tells ranges of pages in one call. Before, an entry is
+ * read for each page; all small pages of a huge one are there with it.
+ */
+#include "fs/pagemap.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* include/uapi/linux/fs.h, which is older here and there. */
+struct page_region {
+	uint64_t start, end, categories;
+};
+
+struct pm_scan_arg {
+	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
+	uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+
+#define SCAN_PAGEMAP _IOWR('f', 16, struct pm_scan_arg)
+#define IS_PRESENT   (1ULL << 3)
+#define NR_REGIONS   64
+
+#define ENTRY_PRESENT (1ULL << 63)
+#define SMALL_PAGE    4096
+
+static int64_t scan(int fd, uint64_t start, uint64_t end)
+{
+	struct page_region regions[NR_REGIONS];
+	struct pm_scan_arg arg = {
+		.size = sizeof(arg),
+		.start = start,
+		.end = end,
+		.vec = (uintptr_t)regions,
+		.vec_len = NR_REGIONS,
+		.category_mask = IS_PRESENT,
+		.return_mask = IS_PRESENT,
+	};
+	int64_t present = 0;
+	int nr;
+
+	do {
+		nr = ioctl(fd, SCAN_PAGEMAP, &arg);
+		if (nr < 0)
+			return -errno;
+		for (int i = 0; i < nr; i++)
+			present += (int64_t)(regions[i].end - regions[i].start);
+		arg.start = arg.walk_end;
+	} while (nr == NR_REGIONS && arg.start < end);
+	return present;
+}
+
+static int64_t read_entries(int fd, uint64_t start, uint64_t end, uint64_t page_size)
+{
+	int64_t present = 0;
+	uint64_t entry;
+
+	for (; start < end; start += page_size) {
+		if (pread(fd, &entry, sizeof(entry),
+			  (off_t)(start / SMALL_PAGE * sizeof(entry))) != sizeof(entry))
+			break;
+		if (entry & ENTRY_PRESENT)
+			present += (int64_t)page_size;
+	}
+	return present;
+}
+
+int64_t pagemap_present(int fd, uint64_t start, uint64_t end, uint64_t page_size)
+{
+	int64_t present = scan(fd, start, end);
+
+	if (present == -ENOTTY)
+		return read_entries(fd, start, end, page_size);
+	return present == -ESRCH ? 0 : present;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What of a process's memory is in its page table. */
+#pragma once
+
+#include <stdint.h>
+
+/*
+ * How many bytes of [start, end), whole pages of @page_size, the page table behind @fd, a
+ * /proc/PID/pagemap, has. 0 where the process has gone; -errno.
+ */
+int64_t pagemap_present(int fd, uint64_t start, uint64_t end, uint64_t page_size);
