@@ -155,6 +155,8 @@ static void disconnect(struct control *control, struct client *client)
 	discard_messages(client->socket);
 	client->connected = false;
 	client->disconnected_ns = clock_now_ns();
+	client_abandon_unregistered(client);
+	control_reap(control, client);
 	if (client_has_exited(client) || client->nr_mappings == 0)
 		drop_client(control, client);
 }
@@ -527,6 +529,13 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	map->shards = mount->backing->reserves_size ? 0 : nr_shards(control, to - from);
 	strcpy(map->socket, control->socket_path);
 	return 0;
+}
+
+int control_cancel(struct control *control, pid_t tid, const uint64_t token[2])
+{
+	pid_t pid = client_process_of(tid);
+
+	return pid < 0 ? pid : token_cancel(&control->tokens, token, pid);
 }
 
 /* References to all mappings that are attached; the number of them, or -ENOMEM. */

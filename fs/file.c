@@ -74,7 +74,11 @@ static int resize_locked(struct mount *mount, struct inode *inode, off_t old, of
 	r = inode_pages(mount, inode, &pages);
 	if (r < 0)
 		return r;
-	r = page_truncate(pages, mount_bytes_to_pages(mount, size));
+	/* What was reserved behind the end goes also where the end stays, as on hugetlbfs. */
+	if (size <= old)
+		r = page_cut(pages, mount_bytes_to_pages(mount, size));
+	else
+		r = page_truncate(pages, mount_bytes_to_pages(mount, size));
 	if (r == 0)
 		r = zero_in_page(pages, end, page_end(pages, end));
 	if (r == 0)
@@ -438,7 +442,10 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 		return r;
 	}
 	region_map_init(&added, pages->lock);
-	nr = page_reserve(pages, from, to, &added);
+	nr = backing_can_reserve(mount->backing,
+				 to - from - region_map_count(&pages->resv, from, to));
+	if (nr >= 0)
+		nr = page_reserve(pages, from, to, &added);
 	if (nr >= 0) {
 		r = pages->file->backing->ops->reserve(pages->file, from, to);
 		if (r < 0) {

@@ -21,6 +21,7 @@
 #include "fs/backing_hugetlb.h"
 #include "fs/backing_thp.h"
 #include "fs/file_sized.h"
+#include "fs/hugetlb_probe.h"
 #include "fs/kernel_pool.h"
 #include "fs/mount_thp.h"
 #include "fs/numa_policy.h"
@@ -147,13 +148,18 @@ static int use_source(struct mount *mount, char *error, size_t error_size)
 static int mount_data(struct mount *mount, const struct mount_pages *pages, char *error,
 		      size_t error_size)
 {
+	int64_t min_pages = 0;
 	int fd, r;
 
 	fd = mount_has_source(mount) ? use_source(mount, error, error_size)
 				     : mount_hugetlbfs(mount, pages, error, error_size);
 	if (fd < 0)
 		return fd;
-	r = backing_hugetlb_new(fd, mount->options->pagesize, mount->nr_nodes, &mount->backing);
+	/* Of a hugetlbfs whose min_size= is all of it, or that has no size=, nothing is lost. */
+	if (!mount_has_source(mount) && pages->data_max == pages->max && pages->min < pages->max)
+		min_pages = pages->min;
+	r = backing_hugetlb_new(fd, mount->options->pagesize, mount->nr_nodes, min_pages,
+				&mount->backing);
 	if (r < 0) {
 		close(fd);
 		snprintf(error, error_size, "cannot use the hugetlbfs: %s", strerror(-r));
@@ -297,6 +303,7 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	       char *error, size_t error_size)
 {
 	struct pool_counts kernel;
+	const char *lacks;
 	int r;
 
 	memset(mount, 0, sizeof(*mount));
@@ -317,6 +324,9 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	} else if (r < 0) {
 		snprintf(error, error_size, "this kernel has no huge pages of %" PRIu64 " kB",
 			 options->pagesize >> 10);
+	} else if ((lacks = hugetlb_lacks())) {
+		snprintf(error, error_size, "this kernel, or this user, lacks %s", lacks);
+		r = -ENOSYS;
 	} else {
 		r = set_up_hugetlb(mount, &kernel, error, error_size);
 	}
