@@ -32,6 +32,7 @@ struct client {
 	struct mutex lock;        /* LOCK_RANK_CLIENT */
 	struct mapping *mappings; /* lock */
 	uint32_t nr_mappings;     /* lock */
+	_Atomic uint32_t nr_died; /* of those, since the dead were last taken */
 	_Atomic uint64_t nr_refs; /* the control thread's list and each mapping's */
 };
 

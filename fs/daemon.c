@@ -12,6 +12,7 @@
  */
 #include "fs/daemon.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -315,6 +316,8 @@ static int run_daemon(const struct daemon_config *config, int ready_fd)
 	block_signals(&set);
 	umask(0);
 	rlimits_raise();
+	/* pthread_cancel(3) loads it, and aborts where it cannot: libfuse's loop ends so. */
+	dlopen("libgcc_s.so.1", RTLD_NOW);
 	prctl(PR_SET_NAME, "hugefuse");
 	if (mount_init(&daemon->mount, config->options, config->mountpoint, error,
 		       sizeof(error)) < 0) {

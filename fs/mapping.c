@@ -234,6 +234,8 @@ static void segments_replace(struct mapping *mapping, struct segments *segments)
 	rcu_assign_pointer(mapping->segments, segments);
 	if (segments->nr == 0) {
 		mapping->dead = true;
+		if (mapping->client)
+			mapping->client->nr_died++;
 		uncount(mapping);
 	}
 	if (old)
