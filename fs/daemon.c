@@ -321,17 +321,12 @@ static int run_daemon(const struct daemon_config *config, int ready_fd)
 		exit_code = fail(config->mountpoint, error);
 		goto out_free;
 	}
-	if (rlimits_check(&daemon->mount, error, sizeof(error)) < 0) {
-		exit_code = fail(config->mountpoint, error);
-		goto out_deinit;
-	}
 	r = start_services(daemon);
 	if (r == 0)
 		exit_code = mount_and_serve(daemon, ready_fd);
 	else
 		exit_code = fail(config->mountpoint, strerror(-r));
 	stop_services(daemon);
-out_deinit:
 	mount_deinit(&daemon->mount);
 out_free:
 	free(daemon);

@@ -25,6 +25,7 @@
 #include "fs/mount_thp.h"
 #include "fs/numa_policy.h"
 #include "fs/owner.h"
+#include "fs/rlimits.h"
 #include "fs/run_dir.h"
 
 /* What long symbolic links and extended attributes in names/ may take. */
@@ -254,6 +255,9 @@ static int set_up_hugetlb(struct mount *mount, const struct pool_counts *kernel,
 
 	if (!mount_has_source(mount))
 		r = resolve_sizes(mount->options, kernel, &pages, error, error_size);
+	if (r == 0 && !mount_has_source(mount))
+		r = rlimits_check((uint64_t)pages.max * mount->options->pagesize, error,
+				  error_size);
 	if (r == 0)
 		r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
 				   error_size);
@@ -276,6 +280,8 @@ static int set_up_thp(struct mount *mount, char *error, size_t error_size)
 	int r;
 
 	r = mount_thp_resolve(mount->options, &pages, error, error_size);
+	if (r == 0)
+		r = rlimits_check((uint64_t)pages.max * THP_PAGE_SIZE, error, error_size);
 	if (r == 0)
 		r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
 				   error_size);
