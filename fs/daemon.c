@@ -35,7 +35,7 @@
 #include "fs/mount.h"
 #include "fs/mount_thp.h"
 #include "fs/passthrough.h"
-#include "fs/probe.h"
+#include "fs/probe_kernel.h"
 #include "fs/rlimits.h"
 #include "fs/run_dir.h"
 
@@ -202,6 +202,14 @@ static void serve(struct daemon *daemon)
 		;
 }
 
+static bool has_userfaultfd(void)
+{
+	struct probe probe = {0};
+
+	probe_userfaultfd(&probe);
+	return probe.uffd == PROBE_UFFD_FULL;
+}
+
 /* What was mounted, and how it can be mapped; which backing=auto took, that is. */
 static void say_what(struct daemon *daemon)
 {
@@ -211,19 +219,26 @@ static void say_what(struct daemon *daemon)
 		.backing = mount->backing->ops->name,
 		.passthrough = passthrough_may_be(mount) && mount_thp_is_supported(),
 		.direct = !mount->is_thp,
+		.at_most = mount_has_source(mount) && !mount->is_thp,
+		.reason = mount->why_backing,
 	};
 	struct pool_counts pool;
-	char line[160];
+	char line[256];
 
 	if (daemon->config->quiet)
 		return;
 	pool_read(&mount->core.pool, &pool);
 	summary.set_aside_bytes = (uint64_t)pool.nr * mount->backing->page_size;
+	summary.by_kernel = summary.direct && !has_userfaultfd();
 	summary.cached = !summary.passthrough &&
 			 (mount->options->plain == PLAIN_CACHED ||
 			  (mount->options->plain == PLAIN_AUTO && mount->is_thp));
 	probe_format_summary(&summary, line, sizeof(line));
-	printf("%s\n", line);
+	if (daemon->config->foreground) {
+		log_info("%s", line);
+		return;
+	}
+	printf("hugefuse: %s\n", line);
 	fflush(stdout);
 }
 
@@ -324,17 +339,12 @@ static int run_daemon(const struct daemon_config *config, int ready_fd)
 		exit_code = fail(config->mountpoint, error);
 		goto out_free;
 	}
-	if (rlimits_check(&daemon->mount, error, sizeof(error)) < 0) {
-		exit_code = fail(config->mountpoint, error);
-		goto out_deinit;
-	}
 	r = start_services(daemon);
 	if (r == 0)
 		exit_code = mount_and_serve(daemon, ready_fd);
 	else
 		exit_code = fail(config->mountpoint, strerror(-r));
 	stop_services(daemon);
-out_deinit:
 	mount_deinit(&daemon->mount);
 out_free:
 	free(daemon);

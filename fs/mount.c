@@ -26,6 +26,7 @@
 #include "fs/mount_thp.h"
 #include "fs/numa_policy.h"
 #include "fs/owner.h"
+#include "fs/rlimits.h"
 #include "fs/run_dir.h"
 
 /* What long symbolic links and extended attributes in names/ may take. */
@@ -224,16 +225,33 @@ out_error:
 	return r;
 }
 
-/* thp where files can be mapped through FUSE, and transparent huge pages can be had. */
-static bool is_thp(const struct mount_options *options, const struct pool_counts *kernel)
+/*
+ * thp where files can be mapped through FUSE, and transparent huge pages can be had. Without a
+ * size, what there is in the kernel's pool is meant.
+ */
+static bool is_thp(const struct mount_options *options, const struct pool_counts *kernel,
+		   const char **ret_why)
 {
+	bool sized = options_size_is_set(&options->size) ||
+		     options_size_is_set(&options->min_size);
+	bool thp = false;
+
+	*ret_why = NULL;
+	if (options->source)
+		*ret_why = "as source= has them";
 	if (options->backing != BACKING_AUTO)
 		return options->backing == BACKING_THP;
-	if (options->pagesize != UINT64_C(2) << 20 || !mount_thp_is_supported())
-		return false;
-	/* Without a size, what there is in the kernel's pool is meant. */
-	return options_size_is_set(&options->size) || options_size_is_set(&options->min_size) ||
-	       !kernel || kernel->free == kernel->resv;
+	if (options->pagesize != UINT64_C(2) << 20) {
+		*ret_why = "for pages of that size";
+	} else if (!mount_thp_is_supported()) {
+		*ret_why = "files cannot be mapped through FUSE before Linux 6.9";
+	} else if (sized || !kernel || kernel->free == kernel->resv) {
+		*ret_why = "files can be mapped through FUSE";
+		thp = true;
+	} else {
+		*ret_why = "without size=, what is free in the kernel's pool";
+	}
+	return thp;
 }
 
 static int take_pages(struct mount *mount, const struct pool_counts *kernel,
@@ -260,6 +278,9 @@ static int set_up_hugetlb(struct mount *mount, const struct pool_counts *kernel,
 
 	if (!mount_has_source(mount))
 		r = resolve_sizes(mount->options, kernel, &pages, error, error_size);
+	if (r == 0 && !mount_has_source(mount))
+		r = rlimits_check((uint64_t)pages.max * mount->options->pagesize, error,
+				  error_size);
 	if (r == 0)
 		r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
 				   error_size);
@@ -282,6 +303,8 @@ static int set_up_thp(struct mount *mount, char *error, size_t error_size)
 	int r;
 
 	r = mount_thp_resolve(mount->options, &pages, error, error_size);
+	if (r == 0)
+		r = rlimits_check((uint64_t)pages.max * THP_PAGE_SIZE, error, error_size);
 	if (r == 0)
 		r = run_dir_create(mount->mountpoint, mount->run_dir, &mount->state_fd, error,
 				   error_size);
@@ -317,7 +340,7 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	if (mount_has_source(mount))
 		mount_source_forget(mountpoint);
 	r = kernel_pool_read(options->pagesize, mount->nr_nodes, &kernel);
-	mount->is_thp = is_thp(options, r < 0 ? NULL : &kernel);
+	mount->is_thp = is_thp(options, r < 0 ? NULL : &kernel, &mount->why_backing);
 	if (mount->is_thp) {
 		mount->nr_nodes = 1; /* where a page is, is left to the kernel */
 		r = set_up_thp(mount, error, error_size);

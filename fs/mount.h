@@ -41,6 +41,7 @@ struct mount {
 	bool has_loan, has_core, has_inodes; /* how far setting up has come */
 	int nr_nodes;                        /* set at init; memory nodes of the machine */
 	bool is_thp;                         /* set at init; else hugetlb */
+	const char *why_backing;             /* set at init; NULL: it was asked for */
 	struct backing *backing;             /* set at init */
 	struct page_core core;
 	struct inode_table inodes;
