@@ -438,7 +438,10 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 		return r;
 	}
 	region_map_init(&added, pages->lock);
-	nr = page_reserve(pages, from, to, &added);
+	nr = backing_can_reserve(mount->backing,
+				 to - from - region_map_count(&pages->resv, from, to));
+	if (nr >= 0)
+		nr = page_reserve(pages, from, to, &added);
 	if (nr >= 0) {
 		r = pages->file->backing->ops->reserve(pages->file, from, to);
 		if (r < 0) {

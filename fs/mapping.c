@@ -95,6 +95,21 @@ static int mapping_make(struct mount *mount, struct inode *inode, uint32_t flags
 	return 0;
 }
 
+/* Before it is charged: what is charged and given back refills min_size=, which it may not have
+ * come from. */
+static int64_t reserve(struct mapping *mapping)
+{
+	struct page_space *space = mapping->space;
+	bool shared = !(mapping->flags & HUGEFUSE_MAP_PRIVATE);
+	int64_t from = mapping->from, to = mapping->to, nr = to - from;
+	int r;
+
+	if (shared)
+		nr -= region_map_count(&space->resv, from, to);
+	r = backing_can_reserve(mapping->mount->backing, nr);
+	return r < 0 ? r : page_reserve(space, from, to, shared ? &mapping->added : NULL);
+}
+
 int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int access_mode,
 		int64_t from, int64_t to, struct mapping **ret_mapping)
 {
@@ -106,8 +121,7 @@ int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int ac
 		return (int)r;
 	if (!(flags & HUGEFUSE_MAP_NORESERVE) && !mount->backing->reserves_size) {
 		rwsem_read_lock(&inode->lock);
-		r = page_reserve(mapping->space, from, to,
-				 flags & HUGEFUSE_MAP_PRIVATE ? NULL : &mapping->added);
+		r = reserve(mapping);
 		rwsem_read_unlock(&inode->lock);
 		if (r < 0) {
 			mapping_put(mapping);

@@ -56,17 +56,25 @@ static int send_error(struct client *client, int error)
 	return send_reply(client, &reply, -1);
 }
 
-/* Reserve what a truncation may have taken since, and the same in the kernel's own map. */
+/*
+ * Reserve what a truncation may have taken since, and the same in the kernel's own map: for a
+ * private mapping the client's mmap(2) does that.
+ */
 static int attach_reservation(struct mapping *mapping)
 {
-	struct backing_file *file = mapping->space->file;
+	struct backing_file *file = mapping->inode->backing_file;
 	int64_t r;
 
-	if (mapping->mount->backing->reserves_size ||
-	    mapping->flags & (HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE))
+	if (mapping->mount->backing->reserves_size || mapping->flags & HUGEFUSE_MAP_NORESERVE)
 		return 0;
+	if (mapping->flags & HUGEFUSE_MAP_PRIVATE)
+		return backing_can_reserve(file->backing, mapping->to - mapping->from);
 	rwsem_read_lock(&mapping->inode->lock);
 	r = page_reserve(mapping->space, mapping->from, mapping->to, &mapping->added);
+	if (r >= 0)
+		r = backing_can_reserve(
+			file->backing,
+			region_map_count(&mapping->added, mapping->from, mapping->to));
 	if (r >= 0)
 		r = file->backing->ops->reserve(file, mapping->from, mapping->to);
 	rwsem_read_unlock(&mapping->inode->lock);

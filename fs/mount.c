@@ -147,13 +147,18 @@ static int use_source(struct mount *mount, char *error, size_t error_size)
 static int mount_data(struct mount *mount, const struct mount_pages *pages, char *error,
 		      size_t error_size)
 {
+	int64_t min_pages = 0;
 	int fd, r;
 
 	fd = mount_has_source(mount) ? use_source(mount, error, error_size)
 				     : mount_hugetlbfs(mount, pages, error, error_size);
 	if (fd < 0)
 		return fd;
-	r = backing_hugetlb_new(fd, mount->options->pagesize, mount->nr_nodes, &mount->backing);
+	/* Of a hugetlbfs whose min_size= is all of it, or that has no size=, nothing is lost. */
+	if (!mount_has_source(mount) && pages->data_max == pages->max && pages->min < pages->max)
+		min_pages = pages->min;
+	r = backing_hugetlb_new(fd, mount->options->pagesize, mount->nr_nodes, min_pages,
+				&mount->backing);
 	if (r < 0) {
 		close(fd);
 		snprintf(error, error_size, "cannot use the hugetlbfs: %s", strerror(-r));

@@ -144,6 +144,22 @@ void kernel_pool_set(unsigned long page_size, long nr)
 		fail_msg("%ld huge pages of %lu kB asked, %ld got", nr, page_size >> 10, got);
 }
 
+void kernel_overcommit_set(unsigned long page_size, long nr)
+{
+	char path[128];
+
+	counter_path(path, sizeof(path), page_size, "nr_overcommit_hugepages");
+	if (read_long(path) != nr)
+		write_long(path, nr);
+}
+
+long test_scale(void)
+{
+	const char *scale = getenv("TEST_SCALE");
+
+	return scale && atol(scale) > 0 ? atol(scale) : 1;
+}
+
 static uint64_t now_ms(void)
 {
 	struct timespec now;
