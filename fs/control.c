@@ -145,6 +145,17 @@ static void discard_messages(int socket)
 	while (n > 0 || (n < 0 && errno == EINTR));
 }
 
+/* What was attached and never registered: it can only be on this connection. */
+static void abandon_unregistered(struct client *client)
+{
+	mutex_lock(&client->lock);
+	for (struct mapping *mapping = client->mappings; mapping; mapping = mapping->next) {
+		if (!mapping->segments)
+			mapping->dead = true;
+	}
+	mutex_unlock(&client->lock);
+}
+
 /* The connection has ended: by exec or exit, or because it was closed. */
 static void disconnect(struct control *control, struct client *client)
 {
@@ -155,6 +166,8 @@ static void disconnect(struct control *control, struct client *client)
 	discard_messages(client->socket);
 	client->connected = false;
 	client->disconnected_ns = clock_now_ns();
+	abandon_unregistered(client);
+	control_reap(control, client);
 	if (client_has_exited(client) || client->nr_mappings == 0)
 		drop_client(control, client);
 }
@@ -526,6 +539,17 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	map->page_size = mount->backing->page_size;
 	map->shards = mount->backing->reserves_size ? 0 : nr_shards(control, to - from);
 	strcpy(map->socket, control->socket_path);
+	return 0;
+}
+
+int control_cancel(struct control *control, pid_t tid, const uint64_t token[2])
+{
+	pid_t pid = client_process_of(tid);
+	struct mapping *mapping = pid < 0 ? NULL : token_redeem(&control->tokens, token, pid);
+
+	if (!mapping)
+		return -ENOENT;
+	mapping_abort(mapping);
 	return 0;
 }
 

@@ -72,10 +72,17 @@ struct hugefuse_ioc_mount {
 };
 _Static_assert(sizeof(struct hugefuse_ioc_mount) == 16, "ABI");
 
+/* A token that will not be used: what it reserves goes back at once. */
+struct hugefuse_ioc_cancel {
+	uint64_t token[2]; /* in */
+};
+_Static_assert(sizeof(struct hugefuse_ioc_cancel) == 16, "ABI");
+
 #define HUGEFUSE_IOC_MAP     _IOWR('H', 0x70, struct hugefuse_ioc_map)
 #define HUGEFUSE_IOC_RESERVE _IOWR('H', 0x71, struct hugefuse_ioc_reserve)
 #define HUGEFUSE_IOC_QUERY   _IOR('H', 0x72, struct hugefuse_ioc_query)
 #define HUGEFUSE_IOC_MOUNT   _IOR('H', 0x73, struct hugefuse_ioc_mount)
+#define HUGEFUSE_IOC_CANCEL  _IOW('H', 0x74, struct hugefuse_ioc_cancel)
 
 enum hugefuse_msg_type {
 	HUGEFUSE_MSG_ATTACH = 1, /* token -> mapping id, descriptor */

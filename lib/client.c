@@ -145,6 +145,16 @@ static int request_map(int fd, size_t length, int prot, int flags, off_t offset,
 	return ioctl(fd, HUGEFUSE_IOC_MAP, map) < 0 ? -errno : 0;
 }
 
+/* The token was not used, or is not known to have been: then it is gone. */
+static void cancel(int fd, const struct hugefuse_ioc_map *map)
+{
+	struct hugefuse_ioc_cancel token = {{map->token[0], map->token[1]}};
+	int saved_errno = errno;
+
+	ioctl(fd, HUGEFUSE_IOC_CANCEL, &token);
+	errno = saved_errno;
+}
+
 /* Use the token: the daemon's numbers go to @region, the descriptor of the pages is returned.
  */
 static int attach(const struct hugefuse_ioc_map *map, struct region *region)
@@ -165,7 +175,11 @@ static int attach(const struct hugefuse_ioc_map *map, struct region *region)
 	region->mapping = reply.mapping;
 	region->key[0] = reply.key[0];
 	region->key[1] = reply.key[1];
-	return fd < 0 ? -EPROTO : fd;
+	if (fd >= 0)
+		return fd;
+	/* It has come, and there was no number free for it here. */
+	tell_unmapped(region, NULL);
+	return -EMFILE;
 }
 
 static int map_descriptor(void *addr, int prot, int flags, int fd, struct region *region)
@@ -192,14 +206,16 @@ static int map_descriptor(void *addr, int prot, int flags, int fd, struct region
 	return 0;
 }
 
-static int map_locked(void *addr, int prot, int flags, const struct hugefuse_ioc_map *map,
-		      struct region *region)
+static int map_locked(void *addr, int prot, int flags, int file_fd,
+		      const struct hugefuse_ioc_map *map, struct region *region)
 {
 	int fd, r;
 
 	fd = attach(map, region);
-	if (fd < 0)
+	if (fd < 0) {
+		cancel(file_fd, map);
 		return fd;
+	}
 	r = map_descriptor(addr, prot, flags, fd, region);
 	close(fd);
 	if (r < 0) {
@@ -321,7 +337,7 @@ int client_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t of
 		if (map.shards > 0)
 			region.shard_length = round_up(
 				(region.length + map.shards - 1) / map.shards, map.page_size);
-		r = map_locked(addr, prot, flags, &map, &region);
+		r = map_locked(addr, prot, flags, fd, &map, &region);
 	}
 	unlock_library();
 	if (r < 0)
