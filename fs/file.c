@@ -74,7 +74,11 @@ static int resize_locked(struct mount *mount, struct inode *inode, off_t old, of
 	r = inode_pages(mount, inode, &pages);
 	if (r < 0)
 		return r;
-	r = page_truncate(pages, mount_bytes_to_pages(mount, size));
+	/* What was reserved behind the end goes also where the end stays, as on hugetlbfs. */
+	if (size <= old)
+		r = page_cut(pages, mount_bytes_to_pages(mount, size));
+	else
+		r = page_truncate(pages, mount_bytes_to_pages(mount, size));
 	if (r == 0)
 		r = zero_in_page(pages, end, page_end(pages, end));
 	if (r == 0)
