@@ -60,7 +60,7 @@ struct backing_hugetlb {
 	int dir_fd;
 	int64_t min_pages; /* set at init */
 	_Atomic uint64_t window_bytes;
-	int probe_uffd; /* answers faults with SIGBUS; -1 where there is no userfaultfd */
+	int probe_uffd; /* answers faults with SIGBUS; -1 where no descriptor was to be had */
 };
 
 struct hugetlb_file {
@@ -573,6 +573,22 @@ static int open_probe_uffd(void)
 		fd = -1;
 	}
 	return fd;
+}
+
+const char *backing_hugetlb_lacks(void)
+{
+	int fd = open_probe_uffd();
+
+	if (fd < 0)
+		return "userfaultfd(2) of huge pages (CONFIG_USERFAULTFD)";
+	close(fd);
+	fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (fd < 0)
+		return "pidfd_open(2) (Linux 5.3)";
+	close(fd);
+	if (madvise(NULL, 0, MADV_POPULATE_WRITE) < 0)
+		return "MADV_POPULATE_WRITE (Linux 5.14)";
+	return NULL;
 }
 
 int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes, int64_t min_pages,

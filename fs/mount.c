@@ -302,6 +302,7 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	       char *error, size_t error_size)
 {
 	struct pool_counts kernel;
+	const char *lacks;
 	int r;
 
 	memset(mount, 0, sizeof(*mount));
@@ -322,6 +323,9 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	} else if (r < 0) {
 		snprintf(error, error_size, "this kernel has no huge pages of %" PRIu64 " kB",
 			 options->pagesize >> 10);
+	} else if ((lacks = backing_hugetlb_lacks())) {
+		snprintf(error, error_size, "this kernel, or this user, lacks %s", lacks);
+		r = -ENOSYS;
 	} else {
 		r = set_up_hugetlb(mount, &kernel, error, error_size);
 	}
