@@ -26,8 +26,8 @@ static void advise_file(int fd)
 
 static void advise_memory(char *p)
 {
-	static const int advice[] = {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, MADV_WILLNEED,
-				     MADV_DONTDUMP, MADV_DODUMP};
+	static const int advice[] = {MADV_NORMAL,   MADV_SEQUENTIAL, MADV_RANDOM,
+				     MADV_WILLNEED, MADV_DONTDUMP,   MADV_DODUMP};
 	unsigned char residency[4 * PAGE_2M / 4096];
 
 	for (size_t i = 0; i < sizeof(advice) / sizeof(advice[0]); i++) {

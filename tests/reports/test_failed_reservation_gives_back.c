@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A reservation that fails gives back exactly what it took from min_size=: no counter drifts, be
- * it by one page in a thousand failures, none goes below zero, and the mount can still map its
- * whole size.
+ * A reservation that fails gives back exactly what it took from min_size=: no counter drifts,
+ * be it by one page in a thousand failures, none goes below zero, and the mount can still map
+ * its whole size.
  *
  * Between min_size= and size= the pages are surplus ones. Somebody else takes the right to make
  * them away: then a mapping of more than min_size= is charged, and fails after that.
@@ -68,7 +68,8 @@ static void reserve_often(struct side *side, int fd)
 
 	for (int i = 0; i < NR_ROUNDS * test_scale(); i++) {
 		errno = 0;
-		assert_int_equal(hugefuse_reserve(fd, 0, (MIN_PAGES + 1 + i % 5) * PAGE_2M), -1);
+		assert_int_equal(hugefuse_reserve(fd, 0, (MIN_PAGES + 1 + i % 5) * PAGE_2M),
+				 -1);
 		assert_int_equal(errno, ENOMEM);
 		if (i % 50 == 0)
 			assert_same(&before, side);

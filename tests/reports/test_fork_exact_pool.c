@@ -75,7 +75,8 @@ static void child_writes(struct side *side)
 	side_expect(side, POOL, 0);
 }
 
-/* The parent writes: there is no page for a copy, so it keeps the page and the child loses it. */
+/* The parent writes: there is no page for a copy, so it keeps the page and the child loses it.
+ */
 static int losing_child(void *data)
 {
 	struct family *family = data;

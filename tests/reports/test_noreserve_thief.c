@@ -56,7 +56,8 @@ static void same_range(struct side *side)
 	pthread_barrier_init(&theft.start, NULL, 2);
 	for (int round = 0; round < 100; round++) {
 		theft.owned = side_map_pages(side, MAP_SHARED, fd, 0, OWNED);
-		theft.stolen = side_map_pages(side, MAP_SHARED | MAP_NORESERVE, fd, 0, POOL + 2);
+		theft.stolen =
+			side_map_pages(side, MAP_SHARED | MAP_NORESERVE, fd, 0, POOL + 2);
 		theft.nr_sigbus = 0;
 		assert_int_equal(pthread_create(&owner, NULL, own_all, &theft), 0);
 		assert_int_equal(pthread_create(&thief, NULL, steal_all, &theft), 0);

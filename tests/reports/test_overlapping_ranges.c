@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Many processes map random ranges of one file, which overlap, at the same time. What is
- * reserved is what their ranges cover together, each page once; the ranges that .hugefuse/regions
- * shows are disjoint and in order, and add up to it.
+ * reserved is what their ranges cover together, each page once; the ranges that
+ * .hugefuse/regions shows are disjoint and in order, and add up to it.
  */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -97,8 +97,7 @@ static void run_contest(struct side *side, bool populate, long nr_rounds)
 	shared_barrier(&contest->start, nr + 1);
 	shared_barrier(&contest->end, nr + 1);
 	process[0] = start_child(touch_in_process, contest, 0);
-	process[1] =
-		start_child(populate ? populate_in_process : touch_in_process, contest, 0);
+	process[1] = start_child(populate ? populate_in_process : touch_in_process, contest, 0);
 	for (long round = 0; round < nr_rounds; round++) {
 		p = side_map_pages(side, MAP_SHARED, contest->fd, 0, PAGES);
 		assert_int_equal(side_unmap(side, p, PAGES * PAGE_2M), 0);

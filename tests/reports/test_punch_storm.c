@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Holes are punched under a storm of faults. Once it is quiet st_blocks is what is instantiated,
- * what is counted is what is there, and no page is inside the hole that was punched last.
+ * Holes are punched under a storm of faults. Once it is quiet st_blocks is what is
+ * instantiated, what is counted is what is there, and no page is inside the hole that was
+ * punched last.
  *
  * For files of transparent huge pages see tests/mount/test_thp_races.c.
  */
@@ -15,7 +16,7 @@
 
 #define PAGES      16 /* pages of the file */
 #define SPARE      16 /* a page that is punched is free a moment later than it is gone */
-#define HOLE       4 /* the last hole: from there, as many */
+#define HOLE       4  /* the last hole: from there, as many */
 #define NR_THREADS 3
 
 struct storm {
@@ -51,7 +52,8 @@ static void *punch_anywhere(void *data)
 		long from = rand_r(&seed) % PAGES, pages = 1 + rand_r(&seed) % 4;
 
 		if (rand_r(&seed) % 4 == 0)
-			assert_int_equal(madvise(page(storm->p, from), PAGE_2M, MADV_REMOVE), 0);
+			assert_int_equal(madvise(page(storm->p, from), PAGE_2M, MADV_REMOVE),
+					 0);
 		else
 			punch(storm->fd, from, from + pages > PAGES ? PAGES - from : pages);
 	}
