@@ -5,7 +5,7 @@
  * test where one is not.
  *
  * That the last page of a pool is found by all who race for it is in tests/mount/test_race.c;
- * ten million transactions on contended pages without a mount in tests/unit/test_page_storm.c.
+ * ten million contended faults without a mount are in tests/unit/test_page_contended.c.
  */
 #include <pthread.h>
 #include <stdatomic.h>
