@@ -261,10 +261,31 @@ static void do_setattr(const struct open_node *file, struct input *input)
 	send_request(FUSE_SETATTR, file->node_id, &setattr_in, sizeof(setattr_in), NULL, 0);
 }
 
+/* A quota of the root, or any other attribute, set or asked for. */
+static void do_xattr(const struct open_node *file, struct input *input)
+{
+	static const char *const names[] = {"user.hugefuse.quota", "user.hugefuse.size",
+					    "user.hugefuse.min_size", "user.other"};
+	const char *name = names[take_byte(input) % 4];
+	struct fuse_setxattr_in set = {.size = take_byte(input) % 64};
+	struct fuse_getxattr_in get = {.size = set.size};
+	size_t name_size = strlen(name) + 1;
+	uint8_t bytes[128];
+
+	memcpy(bytes, name, name_size);
+	take_bytes(input, bytes + name_size, set.size);
+	send_request(FUSE_SETXATTR, 1, &set, FUSE_COMPAT_SETXATTR_IN_SIZE, bytes,
+		     name_size + set.size);
+	send_request(FUSE_GETXATTR, 1, &get, sizeof(get), bytes, name_size);
+	if (take_byte(input) % 2)
+		send_request(FUSE_REMOVEXATTR, 1, bytes, name_size, NULL, 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const operations[])(const struct open_node *, struct input *) = {
-		do_ioctl, do_ioctl, do_write, do_read, do_fallocate, do_lseek, do_setattr,
+		do_ioctl,     do_ioctl, do_write,   do_read,
+		do_fallocate, do_lseek, do_setattr, do_xattr,
 	};
 	const unsigned int nr = sizeof(operations) / sizeof(operations[0]);
 	static unsigned int nr_runs;

@@ -99,6 +99,7 @@ static int set_up(struct fuzz_mount *fuzz)
 	mount->backing = &fuzz->mem.backing;
 	mount->nr_nodes = 1;
 	mutex_init(&mount->size_lock, LOCK_RANK_NAMESPACE);
+	tenants_init(&mount->tenants);
 	r = page_core_init(&mount->core, 1, &nr_pages, FUZZ_PAGES, FUZZ_PAGES, 0, false);
 	if (r < 0)
 		return r;
