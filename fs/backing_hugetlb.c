@@ -32,6 +32,7 @@
 #include <unistd.h>
 #include <urcu-bp.h>
 
+#include "fs/hugetlb_probe.h"
 #include "fs/lock.h"
 #include "fs/numa_policy.h"
 
@@ -557,40 +558,6 @@ static const struct backing_ops hugetlb_ops = {
 	.write = hugetlb_write,
 };
 
-static int open_probe_uffd(void)
-{
-	struct uffdio_api api = {.api = UFFD_API,
-				 .features = UFFD_FEATURE_MISSING_HUGETLBFS |
-					     UFFD_FEATURE_SIGBUS};
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-
-	/* It is never asked who has faulted, so any user's will do. */
-	if (fd < 0)
-		fd = (int)syscall(SYS_userfaultfd,
-				  O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
-	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-const char *backing_hugetlb_lacks(void)
-{
-	int fd = open_probe_uffd();
-
-	if (fd < 0)
-		return "userfaultfd(2) of huge pages (CONFIG_USERFAULTFD)";
-	close(fd);
-	fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	if (fd < 0)
-		return "pidfd_open(2) (Linux 5.3)";
-	close(fd);
-	if (madvise(NULL, 0, MADV_POPULATE_WRITE) < 0)
-		return "MADV_POPULATE_WRITE (Linux 5.14)";
-	return NULL;
-}
-
 int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes, int64_t min_pages,
 			struct backing **ret_backing)
 {
@@ -601,7 +568,7 @@ int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes, int64_t mi
 	hugetlb->backing = (struct backing){&hugetlb_ops, page_size, nr_nodes, page_size};
 	hugetlb->dir_fd = dir_fd;
 	hugetlb->min_pages = min_pages;
-	hugetlb->probe_uffd = open_probe_uffd();
+	hugetlb->probe_uffd = hugetlb_open_probe();
 	*ret_backing = &hugetlb->backing;
 	return 0;
 }

@@ -11,5 +11,3 @@
 int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes, int64_t min_pages,
 			struct backing **ret_backing);
 void backing_hugetlb_free(struct backing *backing);
-/* What this kernel lacks that the backing or its clients cannot do without, or NULL. */
-const char *backing_hugetlb_lacks(void);

@@ -103,6 +103,16 @@ struct mapping *client_take_mappings(struct client *client, bool all)
 	return taken;
 }
 
+void client_abandon_unregistered(struct client *client)
+{
+	mutex_lock(&client->lock);
+	for (struct mapping *mapping = client->mappings; mapping; mapping = mapping->next) {
+		if (!mapping->segments)
+			mapping->dead = true;
+	}
+	mutex_unlock(&client->lock);
+}
+
 bool client_has_exited(const struct client *client)
 {
 	struct pollfd poll_fd = {.fd = client->pidfd, .events = POLLIN};

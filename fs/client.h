@@ -50,6 +50,9 @@ struct mapping *client_find_mapping(struct client *client, uint64_t id);
  */
 struct mapping *client_take_mappings(struct client *client, bool all);
 
+/* The connection has ended: what was attached and never registered on it is dead. */
+void client_abandon_unregistered(struct client *client);
+
 /* Whether the process has exited. */
 /* Whether the memory that it had when it connected has gone: it has called exec. */
 bool client_memory_is_gone(struct client *client);

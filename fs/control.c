@@ -145,17 +145,6 @@ static void discard_messages(int socket)
 	while (n > 0 || (n < 0 && errno == EINTR));
 }
 
-/* What was attached and never registered: it can only be on this connection. */
-static void abandon_unregistered(struct client *client)
-{
-	mutex_lock(&client->lock);
-	for (struct mapping *mapping = client->mappings; mapping; mapping = mapping->next) {
-		if (!mapping->segments)
-			mapping->dead = true;
-	}
-	mutex_unlock(&client->lock);
-}
-
 /* The connection has ended: by exec or exit, or because it was closed. */
 static void disconnect(struct control *control, struct client *client)
 {
@@ -166,7 +155,7 @@ static void disconnect(struct control *control, struct client *client)
 	discard_messages(client->socket);
 	client->connected = false;
 	client->disconnected_ns = clock_now_ns();
-	abandon_unregistered(client);
+	client_abandon_unregistered(client);
 	control_reap(control, client);
 	if (client_has_exited(client) || client->nr_mappings == 0)
 		drop_client(control, client);
@@ -545,12 +534,8 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 int control_cancel(struct control *control, pid_t tid, const uint64_t token[2])
 {
 	pid_t pid = client_process_of(tid);
-	struct mapping *mapping = pid < 0 ? NULL : token_redeem(&control->tokens, token, pid);
 
-	if (!mapping)
-		return -ENOENT;
-	mapping_abort(mapping);
-	return 0;
+	return pid < 0 ? pid : token_cancel(&control->tokens, token, pid);
 }
 
 /* References to all mappings that are attached; the number of them, or -ENOMEM. */

@@ -21,6 +21,7 @@
 #include "fs/backing_hugetlb.h"
 #include "fs/backing_thp.h"
 #include "fs/file_sized.h"
+#include "fs/hugetlb_probe.h"
 #include "fs/kernel_pool.h"
 #include "fs/mount_thp.h"
 #include "fs/numa_policy.h"
@@ -323,7 +324,7 @@ int mount_init(struct mount *mount, const struct mount_options *options, const c
 	} else if (r < 0) {
 		snprintf(error, error_size, "this kernel has no huge pages of %" PRIu64 " kB",
 			 options->pagesize >> 10);
-	} else if ((lacks = backing_hugetlb_lacks())) {
+	} else if ((lacks = hugetlb_lacks())) {
 		snprintf(error, error_size, "this kernel, or this user, lacks %s", lacks);
 		r = -ENOSYS;
 	} else {
