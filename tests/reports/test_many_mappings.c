@@ -101,6 +101,8 @@ static void copied_while_it_changes(struct side *side)
 		pthread_join(thread[i], NULL);
 	assert_true(changing.nr_faults > 100);
 	side_expect(side, 0, NR_FAULTERS * EACH);
+	assert_int_equal(side_unmap(side, changing.own, NR_FAULTERS * EACH * PAGE_2M), 0);
+	side_expect(side, 0, 0);
 }
 
 int main(void)

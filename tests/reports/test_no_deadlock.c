@@ -213,6 +213,7 @@ static bool fault_waits(void *data)
 /* Requests are under way, a fault waits, and a file is mapped. */
 static void test_abort(void **state)
 {
+	struct kernel_counts now;
 	pthread_t thread;
 	struct stat st;
 	pid_t child;
@@ -242,7 +243,12 @@ static void test_abort(void **state)
 	close(fd);
 	kill(child, SIGKILL);
 	assert_int_equal(wait_child(child, 5000), 1000 + SIGKILL);
-	fixture_umount(&fixture);
+	/* The daemon sees that it is over, and gives everything back by itself. */
+	assert_int_equal(wait_child(fixture.daemon, 10000), 0);
+	now = kernel_counts_read(PAGE_2M);
+	assert_memory_equal(&now, &fixture.before, sizeof(now));
+	assert_int_equal(unlink(fixture.log), 0);
+	assert_int_equal(rmdir(fixture.dir), 0);
 }
 
 int main(void)
