@@ -156,8 +156,10 @@ static int mount_data(struct mount *mount, const struct mount_pages *pages, char
 				     : mount_hugetlbfs(mount, pages, error, error_size);
 	if (fd < 0)
 		return fd;
-	/* Of a hugetlbfs whose min_size= is all of it, or that has no size=, nothing is lost. */
-	if (!mount_has_source(mount) && pages->data_max == pages->max && pages->min < pages->max)
+	/* Of a hugetlbfs whose min_size= is all of it, or that has no size=, nothing is lost.
+	 */
+	if (!mount_has_source(mount) && pages->data_max == pages->max &&
+	    pages->min < pages->max)
 		min_pages = pages->min;
 	r = backing_hugetlb_new(fd, mount->options->pagesize, mount->nr_nodes, min_pages,
 				&mount->backing);

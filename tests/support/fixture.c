@@ -287,8 +287,8 @@ void fixture_kill(struct fixture *fixture)
 /* Words that no daemon which is well says. */
 static void check_log(const struct fixture *fixture)
 {
-	static const char *const words[] = {"abort",	 "assert", "Sanitizer", "violation",
-					    "BUG",       "error",  "warning",   NULL};
+	static const char *const words[] = {"abort", "assert", "Sanitizer", "violation",
+					    "BUG",   "error",  "warning",   NULL};
 	const int nr_excused = 2; /* the last ones */
 	char line[1024];
 	int nr_expected = 0;
