@@ -28,6 +28,7 @@
 #include "fs/fault_service.h"
 #include "fs/file.h"
 #include "fs/log.h"
+#include "fs/map_request.h"
 #include "fs/message.h"
 #include "fs/reconcile.h"
 #include "fs/token.h"
@@ -405,32 +406,6 @@ void control_poke(struct control *control)
 		return;
 }
 
-/* What mmap(2) would check, and offset and length; 0 or -errno. */
-static int check_map(const struct mount *mount, int open_flags,
-		     const struct hugefuse_ioc_map *map)
-{
-	const uint32_t known = HUGEFUSE_MAP_WRITE | HUGEFUSE_MAP_PRIVATE |
-			       HUGEFUSE_MAP_NORESERVE;
-	uint64_t page_size = mount->backing->huge_page_size;
-	int access_mode = open_flags & O_ACCMODE;
-
-	if (map->version != HUGEFUSE_PROTOCOL_VERSION)
-		return -EPROTONOSUPPORT;
-	if (map->flags & ~known || map->reserved)
-		return -EINVAL;
-	if (map->length == 0 || map->offset % page_size != 0 ||
-	    map->offset > INT64_MAX - page_size ||
-	    map->length > INT64_MAX - page_size - map->offset)
-		return -EINVAL;
-	/* Mode 3 is open(2)'s "for ioctl(2) only". */
-	if (access_mode != O_RDONLY && access_mode != O_RDWR)
-		return -EACCES;
-	if (access_mode == O_RDONLY && map->flags & HUGEFUSE_MAP_WRITE &&
-	    !(map->flags & HUGEFUSE_MAP_PRIVATE))
-		return -EACCES;
-	return 0;
-}
-
 static uint32_t nr_shards(const struct control *control, int64_t nr_pages)
 {
 	int64_t shards = nr_pages / SHARD_MIN_PAGES;
@@ -443,47 +418,6 @@ static uint32_t nr_shards(const struct control *control, int64_t nr_pages)
 	return shards < 1 ? 1 : (uint32_t)shards;
 }
 
-/*
- * What is reserved by its size needs nothing from us to be mapped: the answer names no socket.
- * Like every writable mapping this one makes the file longer.
- */
-static int request_plain_map(struct mount *mount, struct inode *inode, int open_flags,
-			     struct hugefuse_ioc_map *map)
-{
-	int r = 0;
-
-	if (map->flags & HUGEFUSE_MAP_WRITE && (open_flags & O_ACCMODE) == O_RDWR)
-		r = file_grow(mount, inode, (off_t)(map->offset + map->length));
-	if (r < 0)
-		return r == -ENOSPC ? -ENOMEM : r;
-	map->page_size = mount->backing->huge_page_size;
-	map->shards = 0;
-	map->socket[0] = '\0';
-	return 0;
-}
-
-/*
- * Where the size is what is reserved, whoever has a descriptor of the pages can make the file
- * longer without our knowing, and take the room that others have reserved: it is given to those
- * who could do that without it.
- */
-static bool may_have_descriptor(const struct mount *mount, uid_t uid)
-{
-	return !mount->backing->reserves_size || uid == 0 || uid == geteuid();
-}
-
-/* Make the file as long as what is mapped: by whole pages where hugetlbfs does so. */
-static int grow_mapped(struct mount *mount, struct inode *inode, int64_t to,
-		       const struct hugefuse_ioc_map *map)
-{
-	int r;
-
-	if (!mount->backing->reserves_size)
-		return file_grow(mount, inode, to * (off_t)mount->backing->page_size);
-	r = file_grow(mount, inode, (off_t)(map->offset + map->length));
-	return r == -ENOSPC ? -ENOMEM : r;
-}
-
 int control_request_map(struct control *control, struct inode *inode, int open_flags,
 			bool is_cached, pid_t tid, uid_t uid, struct hugefuse_ioc_map *map)
 {
@@ -494,15 +428,15 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	pid_t pid;
 	int r;
 
-	r = check_map(mount, open_flags, map);
+	r = map_request_check(mount, open_flags, map);
 	if (r < 0)
 		return r;
 	if (mount->has_passthrough)
-		return request_plain_map(mount, inode, open_flags, map);
+		return map_request_plain(mount, inode, open_flags, map);
 	/* Others do not get to the socket. */
 	if (geteuid() != 0 && uid != geteuid())
 		return -EACCES;
-	if (!may_have_descriptor(mount, uid))
+	if (!map_request_may_attach(mount, uid))
 		return -EOPNOTSUPP;
 	pid = client_process_of(tid);
 	if (pid < 0)
@@ -517,7 +451,7 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	if (cached_is_busy(inode, is_cached))
 		r = -EBUSY;
 	else if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)
-		r = grow_mapped(mount, inode, to, map);
+		r = map_request_grow(mount, inode, to, map);
 	if (r == 0)
 		r = token_new(&control->tokens, mapping, pid, uid, map->token);
 	if (r < 0) {
