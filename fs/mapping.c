@@ -21,6 +21,11 @@
 
 static _Atomic uint64_t next_mapping_id = 1;
 
+bool mapping_has_own_pages(const struct mapping *mapping)
+{
+	return mapping->flags & HUGEFUSE_MAP_PRIVATE && !mapping->mount->backing->reserves_size;
+}
+
 /* Whether the mapping counts on the file's reservations. */
 static bool relies_on_file(const struct mapping *mapping)
 {
@@ -48,7 +53,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 	mapping->from = from;
 	mapping->to = to;
 	mapping->nr_refs = 1;
-	if (mapping->flags & HUGEFUSE_MAP_PRIVATE && !mount->backing->reserves_size) {
+	if (mapping_has_own_pages(mapping)) {
 		private_backing_init(mapping);
 		r = page_space_init(&mapping->own_space, &mount->core,
 				    &mapping->private_file.file, PRIVATE_OBJECT | mapping->id,

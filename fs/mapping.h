@@ -87,10 +87,7 @@ struct mapping {
 
 /* Whether its pages are its own and not the file's: where the size is what is reserved, the
  * kernel alone copies what a private mapping writes. */
-static inline bool mapping_has_own_pages(const struct mapping *mapping)
-{
-	return mapping->space == &mapping->own_space;
-}
+bool mapping_has_own_pages(const struct mapping *mapping);
 
 /*
  * A pending mapping of pages [from, to) of @inode, whose pages are reserved unless
