@@ -297,7 +297,7 @@ static int open_backing(struct mount *mount)
 		return fd;
 	r = mount->is_thp ? backing_thp_new(fd, &mount->backing)
 			  : backing_hugetlb_new(fd, mount->options->pagesize, mount->nr_nodes,
-						&mount->backing);
+						mount->data_min, &mount->backing);
 	if (r < 0)
 		close(fd);
 	return r;

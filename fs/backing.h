@@ -37,6 +37,11 @@ struct backing_ops {
 	int (*resize)(struct backing_file *file, int64_t nr_pages);
 	/* Cut off what a client has made it longer by; NULL where none can. 0 or -errno. */
 	int (*cut)(struct backing_file *file);
+	/*
+	 * Whether the kernel can reserve @nr_pages more now: 0, -ENOMEM. NULL: no need to ask
+	 * before.
+	 */
+	int (*can_reserve)(struct backing *backing, int64_t nr_pages);
 	/* Make the kernel reserve [from, to) too, so that the guarantee outlives the daemon. */
 	int (*reserve)(struct backing_file *file, int64_t from, int64_t to);
 	/*
@@ -83,6 +88,11 @@ struct backing {
 static inline int64_t backing_chunk(const struct backing *backing)
 {
 	return (int64_t)(backing->huge_page_size / backing->page_size);
+}
+
+static inline int backing_can_reserve(struct backing *backing, int64_t nr_pages)
+{
+	return backing->ops->can_reserve ? backing->ops->can_reserve(backing, nr_pages) : 0;
 }
 
 struct backing_file {

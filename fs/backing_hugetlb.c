@@ -18,12 +18,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/falloc.h>
+#include <linux/mman.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <urcu-bp.h>
 
@@ -53,8 +55,9 @@ struct window {
 struct backing_hugetlb {
 	struct backing backing;
 	int dir_fd;
+	int64_t min_pages; /* set at init */
 	_Atomic uint64_t window_bytes;
-	int probe_uffd; /* answers faults with SIGBUS; -1 where there is no userfaultfd */
+	int probe_uffd; /* answers faults with SIGBUS; -1 where no descriptor was to be had */
 };
 
 struct hugetlb_file {
@@ -339,6 +342,37 @@ static int hugetlb_cut(struct backing_file *backing_file)
 	return r < 0 ? -EIO : 0;
 }
 
+/*
+ * Linux (6.18) loses what it took from min_size= for a reservation that it then cannot make
+ * surplus pages for: hugetlb_reserve_pages() puts it back while it still counts all of it as
+ * used. So it must not fail there. Whether the surplus pages are to be had is found out by a
+ * mapping that is of no file, and so of no min_size=.
+ */
+static int hugetlb_can_reserve(struct backing *backing, int64_t nr_pages)
+{
+	struct backing_hugetlb *hugetlb = to_hugetlb(backing);
+	int size_bits = __builtin_ctzll(backing->page_size) << MAP_HUGE_SHIFT;
+	struct statfs st;
+	int64_t left;
+	void *addr;
+
+	if (hugetlb->min_pages == 0)
+		return 0;
+	if (fstatfs(hugetlb->dir_fd, &st) < 0)
+		return -errno;
+	left = hugetlb->min_pages - (int64_t)(st.f_blocks - st.f_bfree);
+	if (left > 0)
+		nr_pages -= left;
+	if (nr_pages <= 0)
+		return 0;
+	addr = mmap(NULL, nr_pages * backing->page_size, PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | size_bits, -1, 0);
+	if (addr == MAP_FAILED)
+		return -ENOMEM;
+	munmap(addr, nr_pages * backing->page_size);
+	return 0;
+}
+
 static int hugetlb_reserve(struct backing_file *backing_file, int64_t from, int64_t to)
 {
 	uint64_t page_size = backing_file->backing->page_size;
@@ -501,6 +535,7 @@ static const struct backing_ops hugetlb_ops = {
 	.file_descriptor = hugetlb_descriptor,
 	.resize = hugetlb_resize,
 	.cut = hugetlb_cut,
+	.can_reserve = hugetlb_can_reserve,
 	.reserve = hugetlb_reserve,
 	.populate = hugetlb_populate,
 	.punch = hugetlb_punch,
@@ -510,7 +545,7 @@ static const struct backing_ops hugetlb_ops = {
 	.write = hugetlb_write,
 };
 
-int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes,
+int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes, int64_t min_pages,
 			struct backing **ret_backing)
 {
 	struct backing_hugetlb *hugetlb = calloc(1, sizeof(*hugetlb));
@@ -519,7 +554,8 @@ int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes,
 		return -ENOMEM;
 	hugetlb->backing = (struct backing){&hugetlb_ops, page_size, nr_nodes, page_size};
 	hugetlb->dir_fd = dir_fd;
-	hugetlb->probe_uffd = hugetlb_probe_open();
+	hugetlb->min_pages = min_pages;
+	hugetlb->probe_uffd = hugetlb_open_probe();
 	*ret_backing = &hugetlb->backing;
 	return 0;
 }

@@ -5,10 +5,10 @@
 #include "fs/backing.h"
 
 /*
- * A backing over the hugetlbfs whose root is open as @dir_fd (taken over on success). 0,
- * -ENOMEM, -errno.
+ * A backing over the hugetlbfs whose root is open as @dir_fd (taken over on success).
+ * @min_pages: its min_size=, where its size= is more; else 0. 0, -ENOMEM, -errno.
  */
-int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes,
+int backing_hugetlb_new(int dir_fd, uint64_t page_size, int nr_nodes, int64_t min_pages,
 			struct backing **ret_backing);
 /* The root of the hugetlbfs; the backing's own. */
 int backing_hugetlb_dir_fd(struct backing *backing);

@@ -66,6 +66,8 @@ void client_add_mapping(struct client *client, struct mapping *mapping)
 	mapping->next = client->mappings;
 	client->mappings = mapping;
 	client->nr_mappings++;
+	if (mapping->dead)
+		client->nr_died++;
 	mutex_unlock(&client->lock);
 }
 
@@ -88,6 +90,9 @@ struct mapping *client_take_mappings(struct client *client, bool all)
 {
 	struct mapping **link, *mapping, *taken = NULL;
 
+	/* Before looking: one that dies meanwhile is found now or the next time. */
+	if (atomic_exchange(&client->nr_died, 0) == 0 && !all)
+		return NULL;
 	mutex_lock(&client->lock);
 	link = &client->mappings;
 	while ((mapping = *link)) {
@@ -103,6 +108,16 @@ struct mapping *client_take_mappings(struct client *client, bool all)
 	}
 	mutex_unlock(&client->lock);
 	return taken;
+}
+
+void client_abandon_unregistered(struct client *client)
+{
+	mutex_lock(&client->lock);
+	for (struct mapping *mapping = client->mappings; mapping; mapping = mapping->next) {
+		if (!mapping->segments)
+			mapping->dead = true;
+	}
+	mutex_unlock(&client->lock);
 }
 
 bool client_has_exited(const struct client *client)

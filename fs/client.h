@@ -34,6 +34,7 @@ struct client {
 	struct mutex lock;        /* LOCK_RANK_CLIENT */
 	struct mapping *mappings; /* lock */
 	uint32_t nr_mappings;     /* lock */
+	_Atomic uint32_t nr_died; /* of those, since the dead were last taken */
 	_Atomic uint64_t nr_refs; /* the control thread's list and each mapping's */
 };
 
@@ -51,6 +52,9 @@ struct mapping *client_find_mapping(struct client *client, uint64_t id);
  * chained by ->next.
  */
 struct mapping *client_take_mappings(struct client *client, bool all);
+
+/* The connection has ended: what was attached and never registered on it is dead. */
+void client_abandon_unregistered(struct client *client);
 
 /* Whether the process has exited. */
 /* Whether the memory that it had when it connected has gone: it has called exec. */

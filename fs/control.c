@@ -29,6 +29,7 @@
 #include "fs/fault_service.h"
 #include "fs/log.h"
 #include "fs/notify.h"
+#include "fs/reconcile.h"
 
 #define TICK_MS             100
 #define CLIENTS_MAX         4096
@@ -115,6 +116,20 @@ static bool memory_is_gone(struct client *client)
 	return gone;
 }
 
+/*
+ * Messages that are not read any more may carry userfaultfds, and as long as one of those is
+ * open its client waits in munmap(2) for somebody to read that. After shutdown(2) no more come.
+ */
+static void discard_messages(int socket)
+{
+	char byte;
+	ssize_t n;
+
+	do
+		n = recv(socket, &byte, sizeof(byte), MSG_DONTWAIT);
+	while (n > 0 || (n < 0 && errno == EINTR));
+}
+
 /* The connection has ended: by exec or exit, or because it was closed. */
 static void disconnect(struct control *control, struct client *client)
 {
@@ -122,8 +137,11 @@ static void disconnect(struct control *control, struct client *client)
 	/* If it is us who end it, for a message that is none, the client hears of it at once.
 	 */
 	shutdown(client->socket, SHUT_RDWR);
+	discard_messages(client->socket);
 	client->connected = false;
 	client->disconnected_ns = clock_now_ns();
+	client_abandon_unregistered(client);
+	control_reap(control, client);
 	if (client_has_exited(client) || client->nr_mappings == 0)
 		drop_client(control, client);
 }

@@ -29,6 +29,10 @@ void control_free(struct control *control);
 int control_request_map(struct control *control, struct inode *inode, int open_flags,
 			bool is_cached, pid_t tid, uid_t uid, struct hugefuse_ioc_map *map);
 
+/* HUGEFUSE_IOC_CANCEL of thread @tid: give up what one of its process's tokens stands for. 0,
+ * -ENOENT, or -errno where the thread is gone. */
+int control_cancel(struct control *control, pid_t tid, const uint64_t token[2]);
+
 /* Call @visit with every attached mapping, until it returns non-zero, which is returned. */
 int control_for_each_mapping(struct control *control, int (*visit)(struct mapping *, void *),
 			     void *data);

@@ -12,6 +12,7 @@
  */
 #include "fs/daemon.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -36,7 +37,7 @@
 #include "fs/mount_thp.h"
 #include "fs/notify.h"
 #include "fs/passthrough.h"
-#include "fs/probe.h"
+#include "fs/probe_kernel.h"
 #include "fs/rlimits.h"
 #include "fs/run_dir.h"
 
@@ -207,6 +208,14 @@ static void serve(struct daemon *daemon)
 		;
 }
 
+static bool has_userfaultfd(void)
+{
+	struct probe probe = {0};
+
+	probe_userfaultfd(&probe);
+	return probe.uffd == PROBE_UFFD_FULL;
+}
+
 /* What was mounted, and how it can be mapped; which backing=auto took, that is. */
 static void say_what(struct daemon *daemon)
 {
@@ -216,19 +225,26 @@ static void say_what(struct daemon *daemon)
 		.backing = mount->backing->ops->name,
 		.passthrough = passthrough_may_be(mount) && mount_thp_is_supported(),
 		.direct = !mount->is_thp,
+		.at_most = mount_has_source(mount) && !mount->is_thp,
+		.reason = mount->why_backing,
 	};
 	struct pool_counts pool;
-	char line[160];
+	char line[256];
 
 	if (daemon->config->quiet)
 		return;
 	pool_read(&mount->core.pool, &pool);
 	summary.set_aside_bytes = (uint64_t)pool.nr * mount->backing->page_size;
+	summary.by_kernel = summary.direct && !has_userfaultfd();
 	summary.cached = !summary.passthrough &&
 			 (mount->options->plain == PLAIN_CACHED ||
 			  (mount->options->plain == PLAIN_AUTO && mount->is_thp));
 	probe_format_summary(&summary, line, sizeof(line));
-	printf("%s\n", line);
+	if (daemon->config->foreground) {
+		log_info("%s", line);
+		return;
+	}
+	printf("hugefuse: %s\n", line);
 	fflush(stdout);
 }
 
@@ -327,15 +343,13 @@ static int run_daemon(const struct daemon_config *config, int ready_fd)
 	block_signals(&set);
 	umask(0);
 	rlimits_raise();
+	/* pthread_cancel(3) loads it, and aborts where it cannot: libfuse's loop ends so. */
+	dlopen("libgcc_s.so.1", RTLD_NOW);
 	prctl(PR_SET_NAME, "hugefuse");
 	if (mount_init(&daemon->mount, config->options, config->mountpoint, error,
 		       sizeof(error)) < 0) {
 		exit_code = fail(config->mountpoint, error);
 		goto out_free;
-	}
-	if (rlimits_check(&daemon->mount, error, sizeof(error)) < 0) {
-		exit_code = fail(config->mountpoint, error);
-		goto out_deinit;
 	}
 	r = start_services(daemon);
 	if (r == 0)
@@ -344,7 +358,6 @@ static int run_daemon(const struct daemon_config *config, int ready_fd)
 		exit_code = fail(config->mountpoint, strerror(-r));
 	mount_abandon(&daemon->mount);
 	stop_services(daemon);
-out_deinit:
 	mount_deinit(&daemon->mount);
 out_free:
 	free(daemon);

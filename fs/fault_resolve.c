@@ -90,7 +90,7 @@ void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_o
 
 int fault_instantiate(struct mapping *mapping, int64_t idx, int *ret_node)
 {
-	bool keep = mapping->flags & HUGEFUSE_MAP_PRIVATE && mapping_keeps_reservation(mapping);
+	bool keep = mapping_has_own_pages(mapping) && mapping_keeps_reservation(mapping);
 	int r = page_instantiate_on(mapping->space, idx, POOL_ANY_NODE, ret_node);
 
 	/* It may have gone without a word (MADV_REMOVE); then waking would be in vain for ever.
@@ -128,7 +128,7 @@ bool fault_resolved(struct fault_thread *thread, struct fault *fault, int r)
 	} else {
 		/* UFFDIO_COPY has woken who waits for a private page, if there was one to copy.
 		 */
-		if (r == PAGE_PRESENT || !(mapping->flags & HUGEFUSE_MAP_PRIVATE))
+		if (r == PAGE_PRESENT || !mapping_has_own_pages(mapping))
 			mapping_wake(mapping, fault->uffd, fault->address);
 		end_fault(thread, fault, fault->waited ? FAULT_WAITED : outcome_of[r],
 			  fault->node);

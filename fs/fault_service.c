@@ -82,11 +82,51 @@ struct exhaustion *fault_service_exhaustion(struct fault_service *service)
 	return service->exhaustion;
 }
 
+/* What every thread has to do to end the service of a mapping; made when it begins, so that the
+ * end cannot fail. */
+struct removal {
+	struct mapping *mapping; /* a reference, once it is under way */
+	_Atomic uint32_t nr_left;
+	struct remove_work {
+		struct fault_work work;
+		struct removal *removal;
+	} work[];
+};
+
+static void run_remove(struct fault_thread *thread, struct fault_work *work)
+{
+	struct removal *removal = ((struct remove_work *)work)->removal;
+
+	fault_thread_drop_sources(thread, removal->mapping);
+	if (--removal->nr_left > 0)
+		return;
+	mapping_put(removal->mapping);
+	free(removal);
+}
+
+static struct removal *removal_new(uint32_t nr_threads)
+{
+	struct removal *removal;
+
+	removal = malloc(sizeof(*removal) + nr_threads * sizeof(removal->work[0]));
+	if (!removal)
+		return NULL;
+	removal->nr_left = nr_threads;
+	for (uint32_t i = 0; i < nr_threads; i++) {
+		removal->work[i].work.run = run_remove;
+		removal->work[i].removal = removal;
+	}
+	return removal;
+}
+
 int fault_service_add(struct fault_service *service, struct mapping *mapping)
 {
 	uint32_t home = atomic_fetch_add(&service->next_home, mapping->nr_uffds);
 	int r = 0;
 
+	mapping->removal = removal_new(service->nr_threads);
+	if (!mapping->removal)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < mapping->nr_uffds && r == 0; i++)
 		r = fault_thread_add_source(&service->threads[(home + i) % service->nr_threads],
 					    mapping, mapping->uffd[i]);
@@ -95,34 +135,15 @@ int fault_service_add(struct fault_service *service, struct mapping *mapping)
 	return r;
 }
 
-struct remove_work {
-	struct fault_work work;
-	struct mapping *mapping; /* a reference */
-};
-
-static void run_remove(struct fault_thread *thread, struct fault_work *work)
-{
-	struct remove_work *remove = (struct remove_work *)work;
-
-	fault_thread_drop_sources(thread, remove->mapping);
-	mapping_put(remove->mapping);
-	free(remove);
-}
-
 void fault_service_remove(struct fault_service *service, struct mapping *mapping)
 {
-	struct remove_work *remove;
+	struct removal *removal = atomic_exchange(&mapping->removal, NULL);
 
-	if (mapping->nr_uffds == 0)
+	if (!removal)
 		return;
-	for (uint32_t i = 0; i < service->nr_threads; i++) {
-		remove = malloc(sizeof(*remove));
-		if (!remove)
-			return; /* it is served until the service ends */
-		remove->work.run = run_remove;
-		remove->mapping = mapping_ref(mapping);
-		fault_thread_send(&service->threads[i], &remove->work);
-	}
+	removal->mapping = mapping_ref(mapping);
+	for (uint32_t i = 0; i < service->nr_threads; i++)
+		fault_thread_send(&service->threads[i], &removal->work[i].work);
 }
 
 bool fault_service_send_to_sleeping(struct fault_service *service, struct fault_work *work)

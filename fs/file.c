@@ -74,8 +74,12 @@ static int resize_locked(struct mount *mount, struct inode *inode, off_t old, of
 	r = inode_pages(mount, inode, &pages);
 	if (r < 0)
 		return r;
-	r = page_truncate(pages, mount_bytes_to_pages(mount, size));
-	if (r == 0 && size < old)
+	/* What was reserved behind the end goes also where the end stays, as on hugetlbfs. */
+	if (size <= old)
+		r = page_cut(pages, mount_bytes_to_pages(mount, size));
+	else
+		r = page_truncate(pages, mount_bytes_to_pages(mount, size));
+	if (r == 0 && size <= old)
 		state_unreserve(&mount->state, inode->ino, mount_bytes_to_pages(mount, size),
 				REGION_END);
 	if (r == 0)
@@ -441,7 +445,10 @@ int64_t file_reserve(struct mount *mount, struct inode *inode, off_t offset, off
 		return r;
 	}
 	region_map_init(&added, pages->lock);
-	nr = page_reserve(pages, from, to, &added);
+	nr = backing_can_reserve(mount->backing,
+				 to - from - region_map_count(&pages->resv, from, to));
+	if (nr >= 0)
+		nr = page_reserve(pages, from, to, &added);
 	if (nr >= 0) {
 		r = state_reserve(&mount->state, inode->ino, from, to);
 		if (r == 0)

@@ -133,7 +133,7 @@ static int probe_files(struct check *check)
 	if (!dir)
 		return -errno;
 	probe.page_size = check->state.setup.page_size;
-	probe.uffd = hugetlb_probe_open();
+	probe.uffd = hugetlb_open_probe();
 	while (r == 0 && (entry = readdir(dir)))
 		r = probe_entry(check, &probe, entry->d_name);
 	if (probe.uffd >= 0)

@@ -94,7 +94,7 @@ static void ioctl_mount(fuse_req_t req, size_t out_size)
 static bool is_ours(unsigned int cmd)
 {
 	return cmd == HUGEFUSE_IOC_MAP || cmd == HUGEFUSE_IOC_RESERVE ||
-	       cmd == HUGEFUSE_IOC_QUERY;
+	       cmd == HUGEFUSE_IOC_QUERY || cmd == HUGEFUSE_IOC_CANCEL;
 }
 
 void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *arg,
@@ -105,6 +105,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 		struct hugefuse_ioc_map map;
 		struct hugefuse_ioc_reserve reserve;
 		struct hugefuse_ioc_query query;
+		struct hugefuse_ioc_cancel cancel;
 	} data = {};
 	const struct fuse_ctx *caller = fuse_req_ctx(req);
 	struct mount *mount = request_mount(req);
@@ -121,7 +122,7 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 		fuse_reply_err(req, ENOTTY);
 		return;
 	}
-	if (out_size < _IOC_SIZE(cmd) ||
+	if (((_IOC_DIR(cmd) & _IOC_READ) && out_size < _IOC_SIZE(cmd)) ||
 	    ((_IOC_DIR(cmd) & _IOC_WRITE) && in_size != _IOC_SIZE(cmd))) {
 		fuse_reply_err(req, EINVAL);
 		return;
@@ -135,10 +136,12 @@ void ioctl_handle(fuse_req_t req, fuse_ino_t node_id, unsigned int cmd, void *ar
 		err = ioctl_map(mount, file, node_id, caller, &data.map);
 	else if (cmd == HUGEFUSE_IOC_RESERVE)
 		err = ioctl_reserve(mount, file, caller, &data.reserve);
+	else if (cmd == HUGEFUSE_IOC_CANCEL)
+		err = control_cancel(mount->control, caller->pid, data.cancel.token);
 	else
 		ioctl_query(mount, file, &data.query);
 	if (err)
 		reply_result(req, err);
 	else
-		fuse_reply_ioctl(req, 0, &data, _IOC_SIZE(cmd));
+		fuse_reply_ioctl(req, 0, &data, _IOC_DIR(cmd) & _IOC_READ ? _IOC_SIZE(cmd) : 0);
 }

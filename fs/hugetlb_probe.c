@@ -14,23 +14,44 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
 #endif
 
 #define PAGES_AT_A_TIME 4096 /* in one mapping */
 
-int hugetlb_probe_open(void)
+int hugetlb_open_probe(void)
 {
 	struct uffdio_api api = {.api = UFFD_API,
 				 .features = UFFD_FEATURE_MISSING_HUGETLBFS |
 					     UFFD_FEATURE_SIGBUS};
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
+	/* It is never asked who has faulted, so any user's will do. */
+	if (fd < 0)
+		fd = (int)syscall(SYS_userfaultfd,
+				  O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
 		close(fd);
 		fd = -1;
 	}
 	return fd;
+}
+
+const char *hugetlb_lacks(void)
+{
+	int fd = hugetlb_open_probe();
+
+	if (fd < 0)
+		return "userfaultfd(2) of huge pages (CONFIG_USERFAULTFD)";
+	close(fd);
+	fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (fd < 0)
+		return "pidfd_open(2) (Linux 5.3)";
+	close(fd);
+	if (madvise(NULL, 0, MADV_POPULATE_WRITE) < 0)
+		return "MADV_POPULATE_WRITE (Linux 5.14)";
+	return NULL;
 }
 
 static int is_there(char *page, uint64_t page_size)

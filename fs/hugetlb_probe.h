@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which pages of a hugetlbfs file are there: hugetlbfs has no SEEK_DATA. */
+/* What the hugetlb backing needs of the kernel, and which pages of a file are there. */
 #pragma once
 
 #include <stdint.h>
 
-/* What the others want as @probe: a descriptor, or -1 where there is no userfaultfd. */
-int hugetlb_probe_open(void);
+/* A userfaultfd that answers faults on pages which are not there with SIGBUS, or -1. */
+int hugetlb_open_probe(void);
+/* What this kernel lacks that the backing or its clients cannot do without, or NULL. */
+const char *hugetlb_lacks(void);
 /* Whether page @idx of @fd is there: 1, 0 or -errno. Allocates nothing. */
 int hugetlb_probe_page(int probe, int fd, uint64_t page_size, int64_t idx);
 /*

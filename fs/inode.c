@@ -25,7 +25,8 @@
 #include "fs/tenant.h"
 
 #define TABLE_MIN_BUCKETS 1024
-#define FUSE_ROOT_NODE_ID 1 /* FUSE_ROOT_ID; this layer does not know libfuse */
+#define VISIT_NS          5000000 /* more than a visit of some files takes */
+#define FUSE_ROOT_NODE_ID 1       /* FUSE_ROOT_ID; this layer does not know libfuse */
 
 /* splitmix64's finalizer: inode numbers are dense. */
 static unsigned long hash_ino(uint64_t ino)
@@ -358,6 +359,19 @@ static bool is_empty(struct page_space *pages)
 }
 
 /*
+ * Wait until nobody reads what has left the table. liburcu looks for readers every 10 ms only:
+ * those who visit all inodes, and take longer than others, are waited for before.
+ */
+static void wait_for_readers(struct inode_table *table)
+{
+	uint32_t count = waitqueue_read(&table->visited);
+
+	if (table->nr_visiting > 0)
+		waitqueue_wait(&table->visited, count, VISIT_NS);
+	rcu_wait_for_readers();
+}
+
+/*
  * Free the content of a file, either of which may be NULL; with @remove its pages too. Nobody
  * can reach it any more. Not inside an RCU read side: a backing may wait for a grace period.
  */
@@ -398,7 +412,7 @@ static bool retire_locked(struct inode_table *table, struct inode *inode, bool *
 		return false;
 	remove_locked(table, inode);
 	if (!*ret_unlinked && atomic_load(&inode->backing_file)) {
-		rcu_wait_for_readers();
+		wait_for_readers(table);
 		close_backing_file(atomic_exchange(&inode->backing_file, NULL), true);
 	}
 	return true;
@@ -438,7 +452,7 @@ static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
 		table->nr_freeing--;
 		return;
 	}
-	rcu_wait_for_readers();
+	wait_for_readers(table);
 	free_content(mount, inode, pages, file, unlinked);
 	free_inode(inode);
 	mount_pages_freed(mount);
@@ -519,7 +533,7 @@ void inode_drop_unlinked(struct mount *mount, struct inode *inode)
 	mutex_unlock(&table->lock);
 	if (!pages)
 		return;
-	rcu_wait_for_readers();
+	wait_for_readers(table);
 	free_content(mount, inode, pages, file, true);
 	if (mount->backing->reserves_size)
 		let_go(table, inode);
@@ -571,6 +585,7 @@ int inode_for_each(struct mount *mount, int (*visit)(struct mount *, struct inod
 	struct inode *inode;
 	int ret = 0;
 
+	mount->inodes.nr_visiting++;
 	rcu_reader_lock();
 	cds_lfht_for_each(mount->inodes.inodes, &iter, node)
 	{
@@ -583,5 +598,7 @@ int inode_for_each(struct mount *mount, int (*visit)(struct mount *, struct inod
 			break;
 	}
 	rcu_reader_unlock();
+	if (--mount->inodes.nr_visiting == 0)
+		waitqueue_wake_all(&mount->inodes.visited);
 	return ret;
 }

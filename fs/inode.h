@@ -82,6 +82,8 @@ struct inode_table {
 	uint64_t root_ino;          /* set at init */
 	_Atomic int64_t nr_freeing; /* not in the table any more, and not freed yet */
 	int gone_fd; /* set at init; what takes the place of an inode that is gone */
+	_Atomic uint32_t nr_visiting; /* threads in inode_for_each() */
+	struct waitqueue visited;     /* woken when there is none */
 };
 
 /* Set up the table with the root directory, open as @root_fd (O_PATH, taken over on success).

@@ -26,10 +26,16 @@ uint64_t mapping_next_id(void)
 	return atomic_fetch_add(&next_mapping_id, 1);
 }
 
+bool mapping_has_own_pages(const struct mapping *mapping)
+{
+	return mapping->flags & HUGEFUSE_MAP_PRIVATE && !mapping->mount->backing->reserves_size;
+}
+
 /* Whether the mapping counts on the file's reservations. */
 static bool relies_on_file(const struct mapping *mapping)
 {
-	return !(mapping->flags & (HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE));
+	return !mapping->mount->backing->reserves_size &&
+	       !(mapping->flags & (HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE));
 }
 
 static int mapping_init(struct mapping *mapping, struct mount *mount, struct inode *inode,
@@ -52,7 +58,7 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 	mapping->from = from;
 	mapping->to = to;
 	mapping->nr_refs = 1;
-	if (mapping->flags & HUGEFUSE_MAP_PRIVATE) {
+	if (mapping_has_own_pages(mapping)) {
 		private_backing_init(mapping);
 		r = page_space_init(&mapping->own_space, &mount->core,
 				    &mapping->private_file.file, PRIVATE_OBJECT | mapping->id,
@@ -99,6 +105,21 @@ static int mapping_make(struct mount *mount, struct inode *inode, uint32_t flags
 	return 0;
 }
 
+/* Before it is charged: what is charged and given back refills min_size=, which it may not have
+ * come from. */
+static int64_t reserve(struct mapping *mapping)
+{
+	struct page_space *space = mapping->space;
+	bool shared = !(mapping->flags & HUGEFUSE_MAP_PRIVATE);
+	int64_t from = mapping->from, to = mapping->to, nr = to - from;
+	int r;
+
+	if (shared)
+		nr -= region_map_count(&space->resv, from, to);
+	r = backing_can_reserve(mapping->mount->backing, nr);
+	return r < 0 ? r : page_reserve(space, from, to, shared ? &mapping->added : NULL);
+}
+
 int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int access_mode,
 		int64_t from, int64_t to, struct mapping **ret_mapping)
 {
@@ -108,10 +129,9 @@ int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int ac
 	r = mapping_make(mount, inode, flags, access_mode, from, to, &mapping);
 	if (r < 0)
 		return (int)r;
-	if (!(flags & HUGEFUSE_MAP_NORESERVE)) {
+	if (!(flags & HUGEFUSE_MAP_NORESERVE) && !mount->backing->reserves_size) {
 		rwsem_read_lock(&inode->lock);
-		r = page_reserve(mapping->space, from, to,
-				 flags & HUGEFUSE_MAP_PRIVATE ? NULL : &mapping->added);
+		r = reserve(mapping);
 		rwsem_read_unlock(&inode->lock);
 		if (r < 0) {
 			mapping_put(mapping);
@@ -209,6 +229,7 @@ void mapping_put(struct mapping *mapping)
 		return;
 	for (uint32_t i = 0; i < mapping->nr_uffds; i++)
 		close(mapping->uffd[i]);
+	free(mapping->removal);
 	region_map_deinit(&mapping->added);
 	page_space_deinit(&mapping->own_space);
 	uncount(mapping);
@@ -247,6 +268,8 @@ void mapping_replace_segments_locked(struct mapping *mapping, struct segments *s
 	rcu_assign_pointer(mapping->segments, segments);
 	if (segments->nr == 0) {
 		mapping->dead = true;
+		if (mapping->client)
+			mapping->client->nr_died++;
 		uncount(mapping);
 	}
 	if (old)
@@ -444,7 +467,7 @@ int mapping_unmap(struct mapping *mapping, uint64_t start, uint64_t end)
 		segments_cut(segments, old, start, end, page_size);
 	if (!segments || (segments->nr > SEGMENTS_MAX && segments->nr > old->nr))
 		r = -ENOMEM;
-	else if (mapping->flags & HUGEFUSE_MAP_PRIVATE)
+	else if (mapping_has_own_pages(mapping))
 		r = forget_pages(mapping, old, start, end);
 	if (r == 0) {
 		mapping_replace_segments_locked(mapping, segments);
@@ -499,7 +522,7 @@ void mapping_discard(struct mapping *mapping, uint64_t start, uint64_t end)
 	int64_t idx, to;
 	int nr;
 
-	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE))
+	if (!mapping_has_own_pages(mapping))
 		return;
 	nr = mapping_segments(mapping, &segments);
 	for (int i = 0; i < nr; i++) {

@@ -50,6 +50,8 @@ struct private_file {
 	struct mapping *mapping;
 };
 
+struct removal;
+
 struct mapping {
 	uint64_t id;      /* set at init */
 	uint64_t key[2];  /* set at init; what a forked child must show */
@@ -61,16 +63,17 @@ struct mapping {
 	struct mount *mount;
 	struct inode *inode;         /* set at init; a reference */
 	struct page_space *space;    /* set at init; the file's or own_space */
-	struct page_space own_space; /* of a private mapping */
+	struct page_space own_space; /* of a private mapping, if it has_own_pages */
 	struct private_file private_file;
 	struct region_map added; /* what a pending shared mapping has newly reserved */
 	int64_t from, to;        /* set at init; page indexes */
 
-	struct client *client;         /* set at attach */
-	struct mapping *next;          /* client->lock: the client's list */
-	int uffd[HUGEFUSE_MAX_SHARDS]; /* set at register; closed with the mapping */
-	uint32_t nr_uffds;             /* set at register; 0: the kernel serves the faults */
-	int64_t shard_pages;           /* set at register */
+	struct client *client;           /* set at attach */
+	struct mapping *next;            /* client->lock: the client's list */
+	int uffd[HUGEFUSE_MAX_SHARDS];   /* set at register; closed with the mapping */
+	uint32_t nr_uffds;               /* set at register; 0: the kernel serves the faults */
+	int64_t shard_pages;             /* set at register */
+	struct removal *_Atomic removal; /* the fault service's, while it serves this */
 
 	struct mutex lock;         /* LOCK_RANK_MAPPING */
 	struct segments *segments; /* rcu; replaced under lock */
@@ -84,10 +87,14 @@ struct mapping {
 	struct rcu_head rcu;
 };
 
+/* Whether its pages are its own and not the file's: where the size is what is reserved, the
+ * kernel alone copies what a private mapping writes. */
+bool mapping_has_own_pages(const struct mapping *mapping);
+
 /*
  * A pending mapping of pages [from, to) of @inode, whose pages are reserved unless
- * HUGEFUSE_MAP_NORESERVE is in @flags. 0, -ENOMEM where they cannot be reserved, or another
- * -errno.
+ * HUGEFUSE_MAP_NORESERVE is in @flags, or the file's size has them reserved. 0, -ENOMEM where
+ * they cannot be reserved, or another -errno.
  */
 int mapping_new(struct mount *mount, struct inode *inode, uint32_t flags, int access_mode,
 		int64_t from, int64_t to, struct mapping **ret_mapping);

@@ -32,7 +32,7 @@ int mapping_add_segment(struct mapping *mapping, const struct segment *segment)
 	mutex_unlock(&mapping->lock);
 	if (!segments)
 		return -ENOMEM;
-	if (mapping->flags & HUGEFUSE_MAP_PRIVATE && mapping_keeps_reservation(mapping))
+	if (mapping_has_own_pages(mapping) && mapping_keeps_reservation(mapping))
 		r = page_reserve(mapping->space, segment->idx, segment->idx + nr, NULL);
 	return (int)(r < 0 ? r : 0);
 }
@@ -71,7 +71,7 @@ int mapping_split(struct mapping *mapping, uint64_t address, int64_t from, int64
 	part->forked = mapping->forked;
 	part->adopted = true;
 	r = mapping_set_address(part, address, length);
-	if (r == 0 && mapping->flags & HUGEFUSE_MAP_PRIVATE)
+	if (r == 0 && mapping_has_own_pages(mapping))
 		r = page_move(mapping->space, part->space, from, to);
 	if (r < 0) {
 		mapping_put(part);

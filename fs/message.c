@@ -56,17 +56,26 @@ static int send_error(struct client *client, int error)
 	return send_reply(client, &reply, -1);
 }
 
-/* Reserve what a truncation may have taken since, and the same in the kernel's own map. */
+/*
+ * Reserve what a truncation may have taken since, and the same in the kernel's own map: for a
+ * private mapping the client's mmap(2) does that.
+ */
 static int attach_reservation(struct mapping *mapping)
 {
-	struct backing_file *file = mapping->space->file;
+	struct backing_file *file = mapping->inode->backing_file;
 	int64_t r;
 
-	if (mapping->flags & (HUGEFUSE_MAP_PRIVATE | HUGEFUSE_MAP_NORESERVE))
+	if (mapping->mount->backing->reserves_size || mapping->flags & HUGEFUSE_MAP_NORESERVE)
 		return 0;
+	if (mapping->flags & HUGEFUSE_MAP_PRIVATE)
+		return backing_can_reserve(file->backing, mapping->to - mapping->from);
 	rwsem_read_lock(&mapping->inode->lock);
 	r = page_reserve(mapping->space, mapping->from, mapping->to, &mapping->added);
 	if (r >= 0)
+		r = backing_can_reserve(
+			file->backing,
+			region_map_count(&mapping->added, mapping->from, mapping->to));
+	if (r >= 0 && !file->backing->reserves_size)
 		r = state_reserve(&mapping->mount->state, mapping->inode->ino, mapping->from,
 				  mapping->to);
 	if (r >= 0)
@@ -119,6 +128,7 @@ static bool is_userfaultfd(int fd)
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	char path[40], target[32];
 	ssize_t len;
+	int r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	len = readlink(path, target, sizeof(target) - 1);
@@ -128,7 +138,10 @@ static bool is_userfaultfd(int fd)
 	if (strcmp(target, "anon_inode:[userfaultfd]") != 0)
 		return false;
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	return poll(&poll_fd, 1, 0) >= 0 && !(poll_fd.revents & POLLERR);
+	do
+		r = poll(&poll_fd, 1, 0);
+	while (r < 0 && errno == EINTR);
+	return r >= 0 && !(poll_fd.revents & POLLERR);
 }
 
 /* Whether @received describes all of @mapping, and has a userfaultfd for each part of it. */
@@ -143,6 +156,8 @@ static int check_register(const struct mapping *mapping, const struct received *
 		return -EINVAL;
 	if (received->nr_fds == 0)
 		return 0;
+	if (mapping->mount->backing->reserves_size)
+		return -EINVAL; /* the kernel serves its faults */
 	if (msg->shard_length == 0 || msg->shard_length % page_size != 0 ||
 	    (length - 1) / msg->shard_length + 1 != received->nr_fds)
 		return -EINVAL;
@@ -174,7 +189,10 @@ static int note_mapping(const struct mapping *mapping, uint64_t address)
 		.forked = mapping->forked,
 	};
 
-	return state_add_mapping(&mapping->mount->state, &record);
+	/* With thp nothing is reserved for it: it needs no successor to know of it. */
+	return mapping->mount->backing->reserves_size
+		       ? 0
+		       : state_add_mapping(&mapping->mount->state, &record);
 }
 
 /* Whether it is one that was attached again, and is registered where it was then. */
@@ -206,7 +224,12 @@ static int register_mapping(const struct message_context *context, struct mappin
 		(int64_t)(received->msg.shard_length / context->mount->backing->page_size);
 	mapping->nr_uffds = received->nr_fds;
 	received->nr_fds = 0; /* they are the mapping's now */
-	return fault_service_add(context->mount->fault_service, mapping);
+	r = fault_service_add(context->mount->fault_service, mapping);
+	/* Nobody reads them: they have to be closed, or the client waits for that for ever. */
+	if (r < 0)
+		mapping_unmap(mapping, received->msg.address,
+			      received->msg.address + received->msg.length);
+	return r;
 }
 
 static int message_register(const struct message_context *context, struct client *client,
@@ -219,6 +242,8 @@ static int message_register(const struct message_context *context, struct client
 		return send_error(client, -ENOENT);
 	r = register_mapping(context, mapping, received);
 	mapping_put(mapping);
+	if (r < 0)
+		control_reap(context->control, client);
 	return send_error(client, r);
 }
 
@@ -246,8 +271,9 @@ static void populate_done(void *data)
 	struct client *client = data;
 
 	client->populating = false;
-	/* If it cannot be sent the client is gone, or does not read and will be. */
-	send_error(client, 0);
+	/* Whoever waits for what cannot be sent hears of that. */
+	if (send_error(client, 0) < 0)
+		shutdown(client->socket, SHUT_RDWR);
 	client_put(client);
 }
 
@@ -263,6 +289,10 @@ static int message_populate(const struct message_context *context, struct client
 	if (!mapping)
 		return send_error(client, -ENOENT);
 	idx = mapping_index_at(mapping, msg->address);
+	if (context->mount->backing->reserves_size) {
+		mapping_put(mapping);
+		return send_error(client, 0); /* what is reserved by its size is populated */
+	}
 	if (client->populating) {
 		r = -EBUSY; /* one at a time: they would pile up on the fault threads */
 	} else if (idx >= 0 && nr > 0 && nr <= mapping->to - idx) {

@@ -22,10 +22,12 @@
 #include "fs/backing_hugetlb.h"
 #include "fs/backing_thp.h"
 #include "fs/file_sized.h"
+#include "fs/hugetlb_probe.h"
 #include "fs/kernel_pool.h"
 #include "fs/mount_thp.h"
 #include "fs/numa_policy.h"
 #include "fs/owner.h"
+#include "fs/rlimits.h"
 #include "fs/run_dir.h"
 
 int64_t mount_size_pages(const struct option_size *size, uint64_t page_size, int64_t kernel_nr)
@@ -145,13 +147,20 @@ static int use_source(struct mount *mount, char *error, size_t error_size)
 static int mount_data(struct mount *mount, const struct mount_pages *pages, char *error,
 		      size_t error_size)
 {
+	int64_t min_pages = 0;
 	int fd, r;
 
 	fd = mount_has_source(mount) ? use_source(mount, error, error_size)
 				     : mount_hugetlbfs(mount, pages, error, error_size);
 	if (fd < 0)
 		return fd;
-	r = backing_hugetlb_new(fd, mount->options->pagesize, mount->nr_nodes, &mount->backing);
+	/* Of a hugetlbfs whose min_size= is all of it, or that has no size=, nothing is lost.
+	 */
+	if (!mount_has_source(mount) && pages->data_max == pages->max &&
+	    pages->min < pages->max)
+		min_pages = pages->min;
+	r = backing_hugetlb_new(fd, mount->options->pagesize, mount->nr_nodes, min_pages,
+				&mount->backing);
 	if (r < 0) {
 		close(fd);
 		snprintf(error, error_size, "cannot use the hugetlbfs: %s", strerror(-r));
@@ -235,16 +244,33 @@ out_error:
 	return r;
 }
 
-/* thp where files can be mapped through FUSE, and transparent huge pages can be had. */
-static bool is_thp(const struct mount_options *options, const struct pool_counts *kernel)
+/*
+ * thp where files can be mapped through FUSE, and transparent huge pages can be had. Without a
+ * size, what there is in the kernel's pool is meant.
+ */
+static bool is_thp(const struct mount_options *options, const struct pool_counts *kernel,
+		   const char **ret_why)
 {
+	bool sized = options_size_is_set(&options->size) ||
+		     options_size_is_set(&options->min_size);
+	bool thp = false;
+
+	*ret_why = NULL;
+	if (options->source)
+		*ret_why = "as source= has them";
 	if (options->backing != BACKING_AUTO)
 		return options->backing == BACKING_THP;
-	if (options->pagesize != UINT64_C(2) << 20 || !mount_thp_is_supported())
-		return false;
-	/* Without a size, what there is in the kernel's pool is meant. */
-	return options_size_is_set(&options->size) || options_size_is_set(&options->min_size) ||
-	       !kernel || kernel->free == kernel->resv;
+	if (options->pagesize != UINT64_C(2) << 20) {
+		*ret_why = "for pages of that size";
+	} else if (!mount_thp_is_supported()) {
+		*ret_why = "files cannot be mapped through FUSE before Linux 6.9";
+	} else if (sized || !kernel || kernel->free == kernel->resv) {
+		*ret_why = "files can be mapped through FUSE";
+		thp = true;
+	} else {
+		*ret_why = "without size=, what is free in the kernel's pool";
+	}
+	return thp;
 }
 
 static int state_error(const struct mount *mount, int r, char *error, size_t error_size)
@@ -335,6 +361,9 @@ static int set_up_hugetlb(struct mount *mount, const struct pool_counts *kernel,
 
 	if (!mount_has_source(mount))
 		r = resolve_sizes(mount->options, kernel, &pages, error, error_size);
+	if (r == 0 && !mount_has_source(mount))
+		r = rlimits_check((uint64_t)pages.max * mount->options->pagesize, error,
+				  error_size);
 	if (r == 0)
 		r = start_state(mount, &pages, error, error_size);
 	if (r < 0)
@@ -358,6 +387,8 @@ static int set_up_thp(struct mount *mount, char *error, size_t error_size)
 
 	r = mount_thp_resolve(mount->options, &pages, error, error_size);
 	if (r == 0)
+		r = rlimits_check((uint64_t)pages.max * THP_PAGE_SIZE, error, error_size);
+	if (r == 0)
 		r = start_state(mount, &pages, error, error_size);
 	if (r < 0)
 		return r;
@@ -378,19 +409,25 @@ static int set_up(struct mount *mount, char *error, size_t error_size)
 {
 	const struct mount_options *options = mount->options;
 	struct pool_counts kernel;
+	const char *lacks;
 	int r;
 
 	r = kernel_pool_read(options->pagesize, mount->nr_nodes, &kernel);
-	mount->is_thp = is_thp(options, r < 0 ? NULL : &kernel);
+	mount->is_thp = is_thp(options, r < 0 ? NULL : &kernel, &mount->why_backing);
 	if (mount->is_thp) {
 		mount->nr_nodes = 1; /* where a page is, is left to the kernel */
 		return set_up_thp(mount, error, error_size);
 	}
-	if (r == 0)
+	if (r < 0) {
+		snprintf(error, error_size, "this kernel has no huge pages of %" PRIu64 " kB",
+			 options->pagesize >> 10);
+		return r;
+	}
+	lacks = hugetlb_lacks();
+	if (!lacks)
 		return set_up_hugetlb(mount, &kernel, error, error_size);
-	snprintf(error, error_size, "this kernel has no huge pages of %" PRIu64 " kB",
-		 options->pagesize >> 10);
-	return r;
+	snprintf(error, error_size, "this kernel, or this user, lacks %s", lacks);
+	return -ENOSYS;
 }
 
 int mount_init(struct mount *mount, const struct mount_options *options, const char *mountpoint,

@@ -53,6 +53,7 @@ struct mount {
 	bool abandoned;          /* and so it will be: nothing in it is changed any more */
 	int nr_nodes;            /* set at init; memory nodes of the machine */
 	bool is_thp;             /* set at init; else hugetlb */
+	const char *why_backing; /* set at init; NULL: it was asked for */
 	struct backing *backing; /* set at init */
 	struct page_core core;
 	struct inode_table inodes;

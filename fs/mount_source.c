@@ -22,6 +22,7 @@
 #include "fs/fusermount.h"
 #include "fs/mount.h"
 #include "fs/mount_thp.h"
+#include "fs/rlimits.h"
 #include "fs/run_dir.h"
 #include "fs/tree.h"
 
@@ -479,6 +480,9 @@ int mount_source_resolve(struct mount *mount, const struct pool_counts *kernel,
 			 options->source, options->pagesize >> 10);
 		return -ENOMEM;
 	}
+	r = rlimits_check((uint64_t)wanted * options->pagesize, error, error_size);
+	if (r < 0)
+		return r;
 	r = wanted > room ? -ENOMEM : try_to_reserve(mount, wanted);
 	if (r == -ENOMEM)
 		return too_many(mount, wanted, room, kernel, error, error_size);

@@ -372,6 +372,12 @@ static const struct option_spec option_table[] = {
 	IGNORE("group"),
 	IGNORE("nogroup"),
 	IGNORE("comment"),
+	/* What the kernel adds to the mount's line in /proc/mounts. */
+	IGNORE("user_id"),
+	IGNORE("group_id"),
+	IGNORE("default_permissions"),
+	IGNORE("max_read"),
+	IGNORE("blksize"),
 };
 
 static const struct option_spec *find_option(const char *name)

@@ -21,6 +21,7 @@ struct pm_scan_arg {
 };
 
 #define SCAN_PAGEMAP _IOWR('f', 16, struct pm_scan_arg)
+#define IS_FILE      (1ULL << 2)
 #define IS_PRESENT   (1ULL << 3)
 #define NR_REGIONS   64
 
@@ -51,6 +52,38 @@ static int64_t scan(int fd, uint64_t start, uint64_t end)
 		arg.start = arg.walk_end;
 	} while (nr == NR_REGIONS && arg.start < end);
 	return present;
+}
+
+int pagemap_anonymous(int fd, uint64_t start, uint64_t end, struct pagemap_range *ranges,
+		      int room)
+{
+	struct page_region regions[NR_REGIONS];
+	struct pm_scan_arg arg = {
+		.size = sizeof(arg),
+		.start = start,
+		.end = end,
+		.vec = (uintptr_t)regions,
+		.vec_len = NR_REGIONS,
+		.category_inverted = IS_FILE,
+		.category_mask = IS_PRESENT | IS_FILE,
+		.return_mask = IS_PRESENT,
+	};
+	int nr = ioctl(fd, SCAN_PAGEMAP, &arg), kept = 0;
+
+	if (nr < 0)
+		return -errno;
+	if (nr == NR_REGIONS)
+		return -E2BIG;
+	for (int i = 0; i < nr; i++) {
+		if (kept > 0 && ranges[kept - 1].end == regions[i].start) {
+			ranges[kept - 1].end = regions[i].end;
+			continue;
+		}
+		if (kept == room)
+			return -E2BIG;
+		ranges[kept++] = (struct pagemap_range){regions[i].start, regions[i].end};
+	}
+	return kept;
 }
 
 static int64_t read_entries(int fd, uint64_t start, uint64_t end, uint64_t page_size)

@@ -20,7 +20,7 @@ struct backing_map {
 
 bool passthrough_may_be(const struct mount *mount)
 {
-	return mount->is_thp && geteuid() == 0;
+	return mount->is_thp && mount->options->plain == PLAIN_AUTO && geteuid() == 0;
 }
 
 void passthrough_enable(struct mount *mount, int device_fd)

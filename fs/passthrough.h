@@ -11,7 +11,8 @@
 
 #include "fs/inode.h"
 
-/* Whether files of this mount could be: on thp, by root (FUSE_DEV_IOC_BACKING_OPEN is root's).
+/* Whether files of this mount could be: on thp, by root (FUSE_DEV_IOC_BACKING_OPEN is root's),
+ * with plain=auto.
  */
 bool passthrough_may_be(const struct mount *mount);
 /* The kernel has granted it: numbers are asked for on @device_fd, /dev/fuse of the mount. */

@@ -133,7 +133,7 @@ bool populate_window(struct fault_thread *thread, const struct fault *fault, int
 	struct waiting_fault *waiting;
 	struct ahead_work *work;
 
-	if (max_pages == 0 || thread->stop || mapping->flags & HUGEFUSE_MAP_PRIVATE)
+	if (max_pages == 0 || thread->stop || mapping_has_own_pages(mapping))
 		return false;
 	waiting = malloc(sizeof(*waiting));
 	work = work_new(mapping);
@@ -162,7 +162,7 @@ void populate_ahead(struct fault_thread *thread, struct mapping *mapping, int64_
 {
 	struct ahead_work *work;
 
-	if (max_pages == 0 || thread->stop || mapping->flags & HUGEFUSE_MAP_PRIVATE)
+	if (max_pages == 0 || thread->stop || mapping_has_own_pages(mapping))
 		return;
 	work = work_new(mapping);
 	if (work)

@@ -3,9 +3,11 @@
 #include "fs/probe.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include "fs/fuse_ops.h"
+#include "fs/fusermount.h"
 #include "fs/probe_kernel.h"
 
 #define THP_DIR   "/sys/kernel/mm/transparent_hugepage"
@@ -146,6 +149,42 @@ static void read_limits(struct probe *probe)
 	probe->max_map_count = probe_read_number("/proc/sys/vm/max_map_count");
 }
 
+static void read_memory(struct probe *probe)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+
+	probe->memory_kb = probe->available_kb = -1;
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "MemTotal: %ld", &probe->memory_kb);
+		sscanf(line, "MemAvailable: %ld", &probe->available_kb);
+	}
+	if (file)
+		fclose(file);
+}
+
+/* As hugefuse mount does; what a user needs besides. */
+static void read_mounting(struct probe *probe)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	struct mntent *entry;
+	FILE *mounts;
+
+	probe->has_fuse = fd >= 0;
+	if (fd >= 0)
+		close(fd);
+	else if (errno != ENOENT)
+		probe->fuse_error = errno;
+	if (!probe->root)
+		fusermount_check(false, probe->mount_why, sizeof(probe->mount_why));
+	mounts = setmntent("/proc/self/mounts", "re");
+	while (mounts && (entry = getmntent(mounts)))
+		probe->has_hugetlbfs |= strcmp(entry->mnt_type, "hugetlbfs") == 0 &&
+					access(entry->mnt_dir, W_OK | X_OK) == 0;
+	if (mounts)
+		endmntent(mounts);
+}
+
 void probe_machine(struct probe *ret_probe)
 {
 	struct utsname name;
@@ -156,7 +195,8 @@ void probe_machine(struct probe *ret_probe)
 		snprintf(ret_probe->kernel, sizeof(ret_probe->kernel), "%s", name.release);
 	snprintf(ret_probe->libfuse, sizeof(ret_probe->libfuse), "%s", fuse_pkgversion());
 	ret_probe->root = geteuid() == 0;
-	ret_probe->has_fuse = access("/dev/fuse", F_OK) == 0;
+	read_memory(ret_probe);
+	read_mounting(ret_probe);
 	ret_probe->fuse_uring_parameter =
 		probe_read_number("/sys/module/fuse/parameters/enable_uring");
 	read_choice(THP_DIR "/enabled", ret_probe->thp_enabled, sizeof(ret_probe->thp_enabled));
@@ -186,15 +226,19 @@ static void format_bytes(uint64_t bytes, char *ret_text, size_t size)
 
 void probe_format_summary(const struct probe_summary *summary, char *ret_line, size_t size)
 {
-	char bytes[32], ways[96] = "";
+	char bytes[32], ways[96] = "", reason[128] = "";
 
 	format_bytes(summary->set_aside_bytes, bytes, sizeof(bytes));
 	if (summary->passthrough)
 		strcat(ways, ", passthrough");
 	if (summary->direct)
-		strcat(ways, ", direct (userfaultfd)");
+		strcat(ways, summary->by_kernel ? ", direct (faults by the kernel)"
+						: ", direct (userfaultfd)");
 	if (summary->cached)
 		strcat(ways, ", cached");
-	snprintf(ret_line, size, "hugefuse: %lu kB pages, %s, %s set aside; mapping: %s",
-		 summary->page_kb, summary->backing, bytes, ways[0] ? ways + 2 : "none");
+	if (summary->reason)
+		snprintf(reason, sizeof(reason), " (%s)", summary->reason);
+	snprintf(ret_line, size, "%lu kB pages, %s%s, %s%s%s; mapping: %s", summary->page_kb,
+		 summary->backing, reason, summary->at_most ? "at most " : "", bytes,
+		 summary->at_most ? "" : " set aside", ways[0] ? ways + 2 : "none");
 }

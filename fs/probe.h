@@ -41,7 +41,11 @@ struct probe {
 	char kernel[65];
 	char libfuse[32];
 	bool root;
-	bool has_fuse;                 /* /dev/fuse is there */
+	bool has_fuse;                 /* /dev/fuse can be opened */
+	int fuse_error;                /* why not; 0: it is not there */
+	char mount_why[256];           /* why this user cannot mount; empty: it can */
+	bool has_hugetlbfs;            /* there is one that this user may write to */
+	long memory_kb, available_kb;  /* of /proc/meminfo */
 	enum probe_answer passthrough; /* the kernel offers it in FUSE_INIT */
 	enum probe_answer fuse_uring;  /* the same of FUSE over io_uring */
 	char fuse_why[96];             /* why it is not known */
@@ -75,10 +79,13 @@ struct probe_summary {
 	const char *backing;
 	uint64_t set_aside_bytes;
 	bool passthrough, direct, cached;
+	bool at_most;       /* that is a limit, and nothing has been set aside */
+	bool by_kernel;     /* direct, but without userfaultfd */
+	const char *reason; /* why this backing; NULL: it was asked for */
 };
 
 /*
- * "hugefuse: 2048 kB pages, hugetlb, 64 MiB set aside; mapping: direct (userfaultfd), cached",
- * without a newline.
+ * "2048 kB pages, hugetlb, 64 MiB set aside; mapping: direct (userfaultfd), cached", without a
+ * newline.
  */
 void probe_format_summary(const struct probe_summary *summary, char *ret_line, size_t size);

@@ -10,9 +10,11 @@
 #include <sys/vfs.h>
 
 #include "fs/backing_thp.h"
+#include "fs/client.h"
 #include "fs/clock.h"
 #include "fs/control.h"
 #include "fs/file_sized.h"
+#include "fs/pagemap.h"
 
 /*
  * What is counted and what is reserved is no more than the pool, and is looked at one by one.
@@ -126,6 +128,32 @@ void reconcile_look(struct mount *mount, struct inode *inode, const struct stat 
 	reconcile_file(inode, &probes);
 }
 
+/*
+ * Whether a private mapping's memory has just the pages in @segment that are counted, by one
+ * system call. What is not sure is false.
+ */
+static bool is_as_counted(struct mapping *mapping, const struct segment *segment)
+{
+	uint64_t page_size = mapping->mount->backing->page_size;
+	int64_t to = segment->idx + (int64_t)((segment->end - segment->start) / page_size);
+	int64_t idx = segment->idx, first, last;
+	struct pagemap_range ranges[32];
+	int fd = client_pagemap(mapping->client), nr = -1;
+
+	/* Of a forked child's pages not all are its own. */
+	if (fd >= 0 && !mapping->forked)
+		nr = pagemap_anonymous(fd, segment->start, segment->end, ranges, 32);
+	for (int i = 0; i < nr; i++, idx = last) {
+		first = segment->idx +
+			(int64_t)((ranges[i].start - segment->start) / page_size);
+		last = segment->idx + (int64_t)((ranges[i].end - segment->start) / page_size);
+		if (page_next_instantiated(mapping->space, idx, to) != first ||
+		    page_next_hole(mapping->space, first) < last)
+			return false;
+	}
+	return nr >= 0 && page_next_instantiated(mapping->space, idx, to) < 0;
+}
+
 static void reconcile_private(struct mapping *mapping, int64_t *probes)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
@@ -134,9 +162,13 @@ static void reconcile_private(struct mapping *mapping, int64_t *probes)
 	struct segment *segments;
 	int nr;
 
-	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE) || !mapping->client)
+	if (!mapping_has_own_pages(mapping) || !mapping->client)
 		return;
 	nr = mapping_segments(mapping, &segments);
+	for (int i = 0; i < nr; i++) {
+		if (is_as_counted(mapping, &segments[i]))
+			segments[i--] = segments[--nr];
+	}
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < nr; i++) {
 			int64_t from = segments[i].idx;

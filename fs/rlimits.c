@@ -7,10 +7,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "fs/log.h"
-
-#define NOFILE_WANTED   1048576 /* a descriptor for each file and mapping */
-#define NOFILE_FEW      4096
+#define NOFILE_WANTED   1048576             /* a descriptor for each file and mapping */
 #define AS_BESIDE_FILES (UINT64_C(2) << 30) /* stacks of threads, and the program itself */
 
 /* To @wanted if root may raise the hard one, else as far as that. */
@@ -43,21 +40,10 @@ static uint64_t current(__rlimit_resource_t resource)
 		       : UINT64_MAX;
 }
 
-int rlimits_check(struct mount *mount, char *error, size_t error_size)
+int rlimits_check(uint64_t bytes, char *error, size_t error_size)
 {
-	uint64_t file_bytes = current(RLIMIT_FSIZE), space_bytes = current(RLIMIT_AS), bytes;
-	struct subpool_counts subpool;
-	struct pool_counts pool;
+	uint64_t file_bytes = current(RLIMIT_FSIZE), space_bytes = current(RLIMIT_AS);
 
-	subpool_read(&mount->core.subpool, &subpool);
-	pool_read(&mount->core.pool, &pool);
-	bytes = (uint64_t)(subpool.max != SUBPOOL_NO_LIMIT ? subpool.max : pool.nr) *
-		mount->backing->page_size;
-	if (current(RLIMIT_NOFILE) < NOFILE_FEW)
-		log_warning("the daemon may have %" PRIu64
-			    " files open, one for each file that is in use; root allows more "
-			    "(ulimit -n)",
-			    current(RLIMIT_NOFILE));
 	if (file_bytes < bytes) {
 		snprintf(error, error_size,
 			 "files may have %" PRIu64

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <stddef.h>
-
-#include "fs/mount.h"
+#include <stdint.h>
 
 /* As far as this user may: open files, the size of files, the address space. */
 void rlimits_raise(void);
-/* Whether files can be as long as the mount is large, and be mapped: 0, or -EINVAL with one
- * line in @error. */
-int rlimits_check(struct mount *mount, char *error, size_t error_size);
+/*
+ * Whether a file can be as long as a mount of @bytes is large, and be mapped: 0, or -EINVAL
+ * with one line in @error.
+ */
+int rlimits_check(uint64_t bytes, char *error, size_t error_size);

@@ -168,13 +168,12 @@ static int print_orphan(struct page_space *pages, void *data)
 	return 1;
 }
 
-/* @row is of a file that we do not know by its number: without a name, or without pages. */
+/* @row is of a file that has no pages in the table: an orphan's, or none. */
 static int print_unknown(const struct maps_writer *writer, struct maps_row *row)
 {
 	struct orphan_row orphan = {writer, row};
 	int r = 0;
 
-	row->path = STATS_ORPHAN_PATH;
 	if (writer->mount->has_orphans)
 		r = orphans_for_each(&writer->mount->orphans, print_orphan, &orphan);
 	if (r == 0)
@@ -203,14 +202,14 @@ static int write_plain(const struct plain_mapping *plain, void *data)
 	row.pagemap_fd = writer->pagemap_fd;
 	rcu_reader_lock();
 	inode = inode_lookup(mount, plain->ino);
-	if (inode) {
+	if (inode)
 		row.space = atomic_load(&inode->pages);
-		if (inode_path(mount, inode, path, sizeof(path)) < 0)
-			path[0] = '\0';
+	if (!inode || inode->gone || inode_path(mount, inode, path, sizeof(path)) < 0)
+		row.path = STATS_ORPHAN_PATH;
+	if (row.space)
 		print_row(writer, &row);
-	}
 	rcu_reader_unlock();
-	return inode ? 0 : print_unknown(writer, &row);
+	return row.space ? 0 : print_unknown(writer, &row);
 }
 
 int stats_text_maps(struct mount *mount, FILE *out)

@@ -21,8 +21,9 @@ struct plain_mapping {
 
 /*
  * Call @visit for each, of mounts whose files can be mapped so, one process after the other,
- * until it returns non-zero, which is returned. Looking takes 50 ms at most: where that is not
- * enough for all processes, the next call begins where this one ended. 0 or -errno.
+ * until it returns non-zero, which is returned. Looking takes 50 ms of processor time at most:
+ * where that is not enough for all processes, the next call begins where this one ended. 0 or
+ * -errno.
  */
 int plain_for_each(struct mount *mount,
 		   int (*visit)(const struct plain_mapping *plain, void *data), void *data);

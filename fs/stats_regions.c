@@ -63,7 +63,7 @@ static int write_orphan(struct page_space *pages, void *data)
 
 static int write_private(struct mapping *mapping, void *data)
 {
-	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE) || !mapping->client)
+	if (!mapping_has_own_pages(mapping) || !mapping->client)
 		return 0;
 	return print_ranges(data, mapping->space, "mapping", mapping->id, mapping->client->pid,
 			    mapping->inode);

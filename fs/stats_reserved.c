@@ -89,7 +89,7 @@ static int write_private(struct mapping *mapping, void *data)
 	struct reserved_writer *writer = data;
 	int r;
 
-	if (!(mapping->flags & HUGEFUSE_MAP_PRIVATE) || !mapping->client)
+	if (!mapping_has_own_pages(mapping) || !mapping->client)
 		return 0;
 	r = print_pages(writer, "mapping", mapping->id, mapping->space);
 	if (r <= 0)

@@ -121,6 +121,16 @@ struct mapping *token_redeem(struct token_table *table, const uint64_t key[2], p
 	return mapping;
 }
 
+int token_cancel(struct token_table *table, const uint64_t key[2], pid_t pid)
+{
+	struct mapping *mapping = token_redeem(table, key, pid);
+
+	if (!mapping)
+		return -ENOENT;
+	mapping_abort(mapping);
+	return 0;
+}
+
 static bool is_over(const struct token *token, uint64_t now)
 {
 	struct pollfd poll_fd = {.fd = token->pidfd, .events = POLLIN};

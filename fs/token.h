@@ -40,5 +40,7 @@ int token_new(struct token_table *table, struct mapping *mapping, pid_t pid, uid
 /* The mapping of the token @key of process @pid, whose token is used up; NULL where there is
  * none. */
 struct mapping *token_redeem(struct token_table *table, const uint64_t key[2], pid_t pid);
+/* Abort the pending mapping of a token of process @pid's. 0, -ENOENT. */
+int token_cancel(struct token_table *table, const uint64_t key[2], pid_t pid);
 /* Abort the pending mappings whose time is over or whose process has exited. */
 void token_expire(struct token_table *table);

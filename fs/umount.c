@@ -120,11 +120,16 @@ int daemon_umount(const char *mountpoint, bool force)
 	char run_dir[PATH_MAX];
 	int state_fd, r;
 	pid_t pid;
+	uid_t uid;
+	gid_t gid;
 
 	r = become_owner(mountpoint);
 	if (r < 0)
 		return fail(mountpoint, strerror(-r));
 	state_fd = run_dir_find(mountpoint, run_dir, &pid);
+	/* In a directory that only its daemon knows, which removes it when it is unmounted. */
+	if (state_fd == -ENOENT && fusermount_find(mountpoint, &uid, &gid))
+		return detach(mountpoint, force);
 	if (state_fd == -ENOENT)
 		return fail(mountpoint, "no hugefuse is mounted there");
 	if (state_fd < 0)

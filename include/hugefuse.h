@@ -28,9 +28,10 @@ extern "C" {
  * end of the file makes the file longer, as on hugetlbfs.
  *
  * Returns MAP_FAILED with EINVAL (offset, length, flags), ENOMEM (the pages cannot be reserved,
- * nothing was changed), EACCES (the descriptor does not allow it), ENOTTY or EOPNOTSUPP (not a
- * file of a hugefuse mount), EBUSY (somebody else has it open with the page cache, on a mount
- * with plain=cached), ENOTCONN (the daemon has gone), or an error of mmap(2).
+ * nothing was changed), EACCES (the descriptor does not allow it), ENOTTY (not a file of a
+ * hugefuse mount), EOPNOTSUPP (the same; or without passthrough, on a mount with backing=thp,
+ * neither root nor the daemon's user), EBUSY (somebody else has it open with the page cache, on
+ * a mount with plain=cached), ENOTCONN (the daemon has gone), or an error of mmap(2).
  */
 void *hugefuse_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 

@@ -11,8 +11,8 @@
  *	   seconds;
  *	2. sends the token with HUGEFUSE_MSG_ATTACH. The answer carries a descriptor of the
  *	   pages, open in the access mode of the file;
- *	3. maps the descriptor, registers its userfaultfds over the mapping and hands them
- *	   over with HUGEFUSE_MSG_REGISTER.
+ *	3. maps the descriptor, registers its userfaultfds over the mapping, if any are
+ *	   needed, and hands them over with HUGEFUSE_MSG_REGISTER.
  *
  * When the daemon has died, the kernel serves the client's faults. The one that takes the mount
  * over listens on the same socket. A client that has connected again shows what it has mapped,
@@ -42,9 +42,9 @@ struct hugefuse_ioc_map {
 	/* out */
 	uint64_t token[2];
 	uint64_t page_size;
-	uint32_t shards; /* into how many userfaultfds to divide it; 0: map the file itself */
+	uint32_t shards; /* into how many userfaultfds to divide it; 0: none is needed */
 	uint32_t reserved;
-	char socket[HUGEFUSE_SOCKET_PATH_MAX];
+	char socket[HUGEFUSE_SOCKET_PATH_MAX]; /* "": map the file itself */
 };
 _Static_assert(sizeof(struct hugefuse_ioc_map) == 152, "ABI");
 
@@ -76,10 +76,17 @@ struct hugefuse_ioc_mount {
 };
 _Static_assert(sizeof(struct hugefuse_ioc_mount) == 16, "ABI");
 
+/* A token that will not be used: what it reserves goes back at once. */
+struct hugefuse_ioc_cancel {
+	uint64_t token[2]; /* in */
+};
+_Static_assert(sizeof(struct hugefuse_ioc_cancel) == 16, "ABI");
+
 #define HUGEFUSE_IOC_MAP     _IOWR('H', 0x70, struct hugefuse_ioc_map)
 #define HUGEFUSE_IOC_RESERVE _IOWR('H', 0x71, struct hugefuse_ioc_reserve)
 #define HUGEFUSE_IOC_QUERY   _IOR('H', 0x72, struct hugefuse_ioc_query)
 #define HUGEFUSE_IOC_MOUNT   _IOR('H', 0x73, struct hugefuse_ioc_mount)
+#define HUGEFUSE_IOC_CANCEL  _IOW('H', 0x74, struct hugefuse_ioc_cancel)
 
 enum hugefuse_msg_type {
 	HUGEFUSE_MSG_ATTACH = 1, /* token -> mapping id, descriptor */

@@ -89,7 +89,9 @@ int register_region(struct region *region)
 	};
 	int fds[HUGEFUSE_MAX_SHARDS], r;
 
-	msg.nr_shards = fault_fd_cover(region->addr, region->length, region->shard_length, fds);
+	if (region->shard_length > 0)
+		msg.nr_shards =
+			fault_fd_cover(region->addr, region->length, region->shard_length, fds);
 	r = connection_call(region->connection, &msg, fds, msg.nr_shards, NULL, NULL);
 	fault_fd_close(fds, msg.nr_shards);
 	return r;
@@ -144,6 +146,16 @@ static int request_map(int fd, size_t length, int prot, int flags, off_t offset,
 	return ioctl(fd, HUGEFUSE_IOC_MAP, map) < 0 ? -errno : 0;
 }
 
+/* The token was not used, or is not known to have been: then it is gone. */
+static void cancel(int fd, const struct hugefuse_ioc_map *map)
+{
+	struct hugefuse_ioc_cancel token = {{map->token[0], map->token[1]}};
+	int saved_errno = errno;
+
+	ioctl(fd, HUGEFUSE_IOC_CANCEL, &token);
+	errno = saved_errno;
+}
+
 /* Use the token: the daemon's numbers go to @region, the descriptor of the pages is returned.
  */
 static int attach(const struct hugefuse_ioc_map *map, struct region *region)
@@ -164,7 +176,11 @@ static int attach(const struct hugefuse_ioc_map *map, struct region *region)
 	region->mapping = reply.mapping;
 	region->key[0] = reply.key[0];
 	region->key[1] = reply.key[1];
-	return fd < 0 ? -EPROTO : fd;
+	if (fd >= 0)
+		return fd;
+	/* It has come, and there was no number free for it here. */
+	tell_unmapped(region, NULL);
+	return -EMFILE;
 }
 
 static int map_descriptor(void *addr, int prot, int flags, int fd, struct region *region)
@@ -191,14 +207,16 @@ static int map_descriptor(void *addr, int prot, int flags, int fd, struct region
 	return 0;
 }
 
-static int map_locked(void *addr, int prot, int flags, const struct hugefuse_ioc_map *map,
-		      struct region *region)
+static int map_locked(void *addr, int prot, int flags, int file_fd,
+		      const struct hugefuse_ioc_map *map, struct region *region)
 {
 	int fd, r;
 
 	fd = attach(map, region);
-	if (fd < 0)
+	if (fd < 0) {
+		cancel(file_fd, map);
 		return fd;
+	}
 	r = map_descriptor(addr, prot, flags, fd, region);
 	close(fd);
 	if (r < 0) {
@@ -223,7 +241,8 @@ static void populate(const struct region *region, int prot, int flags)
 	struct hugefuse_msg msg = {.type = HUGEFUSE_MSG_POPULATE, .mapping = region->mapping};
 	bool private = (flags & MAP_TYPE) == MAP_PRIVATE;
 
-	for (size_t done = 0; done < region->length && !private; done += part) {
+	for (size_t done = 0; region->shard_length > 0 && done < region->length && !private;
+	     done += part) {
 		part = region->length - done < slice ? region->length - done : slice;
 		msg.address = (uintptr_t)region->addr + done;
 		msg.length = part;
@@ -312,13 +331,14 @@ int client_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t of
 	region.length = round_up(length, map.page_size);
 	region.offset = region.first_offset = (uint64_t)offset;
 	lock_library();
-	if (map.shards == 0) {
+	if (map.socket[0] == '\0') {
 		region.length = length;
 		r = map_plainly(addr, prot, flags, fd, &region);
 	} else {
-		region.shard_length =
-			round_up((region.length + map.shards - 1) / map.shards, map.page_size);
-		r = map_locked(addr, prot, flags, &map, &region);
+		if (map.shards > 0)
+			region.shard_length = round_up(
+				(region.length + map.shards - 1) / map.shards, map.page_size);
+		r = map_locked(addr, prot, flags, fd, &map, &region);
 	}
 	unlock_library();
 	if (r < 0)
@@ -413,14 +433,20 @@ static char *shard_end(const struct region *region, char *addr)
 {
 	uint64_t offset =
 		region->offset + (uint64_t)(addr - region->addr) - region->first_offset;
-	size_t rest = region->shard_length - offset % region->shard_length;
 	char *end = region->addr + region->length;
+	size_t rest;
 
+	if (region->shard_length == 0)
+		return end;
+	rest = region->shard_length - offset % region->shard_length;
 	return rest < (size_t)(end - addr) ? addr + rest : end;
 }
 
-static void keep_quiet(const struct region *part, void *data)
+/* The kernel has told the daemon, by the userfaultfds; where there are none, we do. */
+static void tell_moved(const struct region *part, void *data)
 {
+	if (part->shard_length == 0)
+		tell_unmapped(part, data);
 }
 
 /* Move [from, from + length) of @region to @to, whose pages are unmapped first. */
@@ -450,7 +476,9 @@ static int move_locked(struct region *region, char *from, size_t length, char *t
 	region_cut(to, length, tell_unmapped, NULL);
 	if (region_prepare_cut() < 0)
 		return -ENOMEM;
-	region_cut(from, length, keep_quiet, NULL); /* the daemon was told by the kernel */
+	if (moved.mapping && moved.shard_length == 0 && fork_attach(&moved) < 0)
+		moved.mapping = 0;
+	region_cut(from, length, tell_moved, NULL);
 	return region_add(&moved);
 }
 

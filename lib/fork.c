@@ -24,8 +24,7 @@ static bool in_child_to_register(const struct region *region)
 	return madvise(region->addr, region->length, MADV_NORMAL) == 0;
 }
 
-/* A region of the parent's becomes one of this child's own. */
-static int attach_forked(struct region *region)
+int fork_attach(struct region *region)
 {
 	struct hugefuse_msg msg = {
 		.type = HUGEFUSE_MSG_FORK,
@@ -117,7 +116,7 @@ static void after_fork_in_child(void)
 	for (struct region *region = regions; region; region = region->next) {
 		/* Without the daemon the kernel serves this child's faults. */
 		if (region->mapping &&
-		    (!in_child_to_register(region) || attach_forked(region) < 0))
+		    (!in_child_to_register(region) || fork_attach(region) < 0))
 			region->mapping = 0;
 	}
 	close_fork_pipe();

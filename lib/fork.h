@@ -7,6 +7,12 @@
 /* Once, before there are regions. */
 void fork_install_handlers(void);
 
+/*
+ * Have the daemon know what @region describes, a part of a mapping of this process or its
+ * parent, as a mapping of its own, where it is now. 0 or -errno. Async-signal-safe.
+ */
+int fork_attach(struct region *region);
+
 /* The library's lock, with all signals blocked. */
 void lock_library(void);
 void unlock_library(void);

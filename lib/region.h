@@ -17,7 +17,7 @@ struct region {
 	size_t page_size;
 	uint64_t offset;       /* of addr, in the file */
 	uint64_t first_offset; /* of the whole mapping */
-	size_t shard_length;
+	size_t shard_length;   /* bytes that a userfaultfd covers; 0: there is none */
 	uint64_t
 		mapping; /* the daemon's number; 0: the daemon does not know of it (any more) */
 	uint64_t key[2];

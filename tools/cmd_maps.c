@@ -11,6 +11,12 @@
 #include "tools/output.h"
 #include "tools/snapshot.h"
 
+/* What is counted in base pages has its own column: @kb, or SNAPSHOT_UNKNOWN. */
+static uint64_t bytes_of(uint64_t kb, uint64_t nr_pages, uint64_t page_size)
+{
+	return kb == SNAPSHOT_UNKNOWN ? nr_pages * page_size : kb * 1024;
+}
+
 static int print_table(const struct snapshot_rows *rows, uint64_t page_size)
 {
 	static const struct table_column columns[] = {
@@ -42,8 +48,12 @@ static int print_table(const struct snapshot_rows *rows, uint64_t page_size)
 		table_add(&table, quantity_count(mapping->uid).text);
 		table_add(&table, address);
 		table_add(&table, quantity_bytes(mapping->end - mapping->start).text);
-		table_add(&table, quantity_bytes(mapping->instantiated * page_size).text);
-		table_add(&table, quantity_bytes(mapping->reserved * page_size).text);
+		table_add(&table, quantity_bytes(bytes_of(mapping->instantiated_kb,
+							  mapping->instantiated, page_size))
+					  .text);
+		table_add(&table, quantity_bytes(bytes_of(mapping->reserved_kb,
+							  mapping->reserved, page_size))
+					  .text);
 		table_add(&table, mapping->kind);
 		table_add(&table, mapping->way);
 		table_add(&table, quantity_bytes(mapping->offset).text);
@@ -70,10 +80,13 @@ static json_object *json_mapping(const struct snapshot_mapping *mapping, uint64_
 	json_object_object_add(object, "inode", json_object_new_uint64(mapping->inode));
 	json_object_object_add(object, "kind", output_json_string(mapping->kind));
 	json_object_object_add(object, "way", output_json_string(mapping->way));
-	json_object_object_add(object, "instantiated_bytes",
-			       json_object_new_uint64(mapping->instantiated * page_size));
+	json_object_object_add(
+		object, "instantiated_bytes",
+		json_object_new_uint64(
+			bytes_of(mapping->instantiated_kb, mapping->instantiated, page_size)));
 	json_object_object_add(object, "reserved_bytes",
-			       json_object_new_uint64(mapping->reserved * page_size));
+			       json_object_new_uint64(bytes_of(mapping->reserved_kb,
+							       mapping->reserved, page_size)));
 	json_object_object_add(object, "path", output_json_string(mapping->path));
 	return object;
 }

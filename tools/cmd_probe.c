@@ -140,18 +140,32 @@ static void print_conclusions(const struct probe *probe)
 		printf("  %s:\n      %s\n", remedies[i].missing, remedies[i].command);
 }
 
+static const char *fuse_error_text(const struct probe *probe)
+{
+	return probe->fuse_error ? strerror(probe->fuse_error) : "no";
+}
+
 static void print_text(const struct probe *probe)
 {
 	print_line("kernel", "%s", probe->kernel);
 	print_line("libfuse", "%s", probe->libfuse);
 	print_line("user", "%s", probe->root ? "root" : "not root");
+	print_line("mounting", "%s",
+		   probe->root ? "with pages of the kernel's pool, or by source="
+		   : probe->mount_why[0]
+			   ? probe->mount_why
+			   : "by -o source=DIR, a directory on hugetlbfs or tmpfs that "
+			     "this user may write to");
 	print_line("FUSE", "/dev/fuse: %s, passthrough: %s, io_uring: %s",
-		   probe->has_fuse ? "yes" : "no", answer_name(probe->passthrough),
-		   answer_name(probe->fuse_uring));
+		   probe->has_fuse ? "yes" : fuse_error_text(probe),
+		   answer_name(probe->passthrough), answer_name(probe->fuse_uring));
 	if (probe->fuse_why[0])
 		print_line("", "%s", probe->fuse_why);
 	print_userfaultfd(probe);
 	print_pages(probe);
+	print_line("memory", "%s, of which %s are available",
+		   quantity_bytes((uint64_t)probe->memory_kb << 10).text,
+		   quantity_bytes((uint64_t)probe->available_kb << 10).text);
 	print_line("limits",
 		   "open files %s (hard %s), locked memory %s (hard %s),"
 		   " vm.max_map_count %ld",
@@ -238,6 +252,14 @@ static void add_kernel(json_object *root, const struct probe *probe)
 	json_object *object, *array;
 	int i;
 
+	object = add_object(root, "mounting");
+	json_object_object_add(
+		object, "possible",
+		json_object_new_boolean(probe->has_fuse && !probe->mount_why[0]));
+	add_string(object, "why", probe->mount_why);
+	object = add_object(root, "memory");
+	add_number(object, "total_kb", probe->memory_kb);
+	add_number(object, "available_kb", probe->available_kb);
 	object = add_object(root, "fuse");
 	json_object_object_add(object, "device", json_object_new_boolean(probe->has_fuse));
 	add_answer(object, "passthrough", probe->passthrough);

@@ -95,11 +95,6 @@ static int write_size(const struct resize *resize)
 
 	snprintf(name, sizeof(name), "hugepages-%" PRIu64 "kB/nr_hugepages", kb);
 	r = write_number(resize->dir_fd, name, resize->wanted);
-	if (r == -EACCES && geteuid() == 0) {
-		/* a daemon that lets nobody write there has another file for it */
-		snprintf(name, sizeof(name), "kernel/hugepages-%" PRIu64 "kB/nr_hugepages", kb);
-		r = write_number(resize->dir_fd, name, resize->wanted);
-	}
 	if (r == 0)
 		return EXIT_OK;
 	if (r == -EOPNOTSUPP)

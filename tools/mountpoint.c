@@ -4,9 +4,11 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/escape.h"
 #include "tools/mountpoint.h"
@@ -64,6 +66,15 @@ char *mountpoint_absolute(const char *path)
 	return result;
 }
 
+/* Whether only another user gets in, not even root: FUSE without allow_other. */
+static bool is_foreign(const char *super_options)
+{
+	const char *user = super_options ? strstr(super_options, "user_id=") : NULL;
+
+	return user && strtoul(user + strlen("user_id="), NULL, 10) != geteuid() &&
+	       !strstr(super_options, "allow_other");
+}
+
 /* "ID PARENT MAJ:MIN ROOT MOUNTPOINT OPTIONS TAG... - TYPE SOURCE SUPEROPTIONS" */
 static int parse_line(char *line, struct mountpoint *ret_mount)
 {
@@ -85,6 +96,8 @@ static int parse_line(char *line, struct mountpoint *ret_mount)
 	if (!path || !type || !source)
 		return 0;
 	if (strcmp(type, "fuse.hugefuse") != 0 && strcmp(type, "hugefuse") != 0)
+		return 0;
+	if (is_foreign(strtok_r(NULL, " \n", &save)))
 		return 0;
 	unescape(path);
 	unescape(source);

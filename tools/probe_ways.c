@@ -3,6 +3,7 @@
 #include "tools/probe_ways.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 /* include/uapi/linux/userfaultfd.h, which is older here and there. */
 #define UFFD_WP              (1 << 0)
@@ -14,6 +15,10 @@
 #define UFFD_MINOR_SHMEM     (1 << 10)
 #define UFFD_WP_SHARED       (1 << 12)
 #define UFFD_NEEDED          (UFFD_EVENTS | UFFD_HUGETLBFS | UFFD_SIGBUS)
+
+#define NOFILE_FEW    65536
+#define MEMLOCK_FEW   (64UL << 20)
+#define MAP_COUNT_FEW 65530 /* the kernel's own */
 
 const struct uffd_feature uffd_features[] = {
 	{"missing-hugetlbfs", UFFD_HUGETLBFS},
@@ -40,11 +45,20 @@ static void set(struct way *way, enum way_state state, const char *why)
 	snprintf(way->why, sizeof(way->why), "%s", why);
 }
 
-static void judge_passthrough(const struct probe *probe, struct way *way)
+/* Without /dev/fuse there is nothing else to say. */
+static bool lacks_fuse(const struct probe *probe, struct way *way)
 {
 	if (!probe->has_fuse)
-		set(way, WAY_UNAVAILABLE, "there is no /dev/fuse");
-	else if (probe->passthrough == PROBE_NO)
+		set(way, WAY_UNAVAILABLE,
+		    probe->fuse_error ? "/dev/fuse cannot be opened" : "there is no /dev/fuse");
+	return !probe->has_fuse;
+}
+
+static void judge_passthrough(const struct probe *probe, struct way *way)
+{
+	if (lacks_fuse(probe, way))
+		return;
+	if (probe->passthrough == PROBE_NO)
 		set(way, WAY_UNAVAILABLE,
 		    "this kernel does not offer it; it takes Linux 6.9 and "
 		    "CONFIG_FUSE_PASSTHROUGH");
@@ -61,10 +75,10 @@ static void judge_passthrough(const struct probe *probe, struct way *way)
 
 static void judge_direct(const struct probe *probe, struct way *way)
 {
-	if (!probe->has_fuse)
-		set(way, WAY_UNAVAILABLE, "there is no /dev/fuse");
-	else if (probe->uffd == PROBE_UFFD_FULL &&
-		 (probe->uffd_features & UFFD_NEEDED) == UFFD_NEEDED)
+	if (lacks_fuse(probe, way))
+		return;
+	if (probe->uffd == PROBE_UFFD_FULL &&
+	    (probe->uffd_features & UFFD_NEEDED) == UFFD_NEEDED)
 		set(way, WAY_AVAILABLE,
 		    "by libhugefuse; the daemon answers this user's faults");
 	else if (probe->uffd == PROBE_UFFD_FULL)
@@ -78,10 +92,21 @@ static void judge_direct(const struct probe *probe, struct way *way)
 
 static void judge_cached(const struct probe *probe, struct way *way)
 {
-	if (!probe->has_fuse)
-		set(way, WAY_UNAVAILABLE, "there is no /dev/fuse");
-	else
+	if (!lacks_fuse(probe, way))
 		set(way, WAY_AVAILABLE, "by mmap(2), as copies in pages of 4 kB");
+}
+
+/* What it preloads maps directly, and needs a program that lets it. */
+static void judge_run(const struct probe *probe, const struct way *direct, struct way *way)
+{
+	if (lacks_fuse(probe, way))
+		return;
+	set(way, direct->state,
+	    probe->root
+		    ? "hugefuse run maps directly, with hugetlb pages, for programs that are "
+		      "dynamically linked and not set-user-id; --counters for all"
+		    : "hugefuse run maps directly, with hugetlb pages, for programs that are "
+		      "dynamically linked and not set-user-id; --counters needs root");
 }
 
 void probe_ways(const struct probe *probe, struct way ret_ways[PROBE_NR_WAYS])
@@ -89,9 +114,11 @@ void probe_ways(const struct probe *probe, struct way ret_ways[PROBE_NR_WAYS])
 	ret_ways[0] = (struct way){.name = "passthrough"};
 	ret_ways[1] = (struct way){.name = "direct"};
 	ret_ways[2] = (struct way){.name = "cached"};
+	ret_ways[3] = (struct way){.name = "run"};
 	judge_passthrough(probe, &ret_ways[0]);
 	judge_direct(probe, &ret_ways[1]);
 	judge_cached(probe, &ret_ways[2]);
+	judge_run(probe, &ret_ways[1], &ret_ways[3]);
 }
 
 static long nr_pages(const struct probe *probe)
@@ -104,15 +131,16 @@ static long nr_pages(const struct probe *probe)
 	return nr;
 }
 
-int probe_remedies(const struct probe *probe, struct remedy ret_remedies[PROBE_MAX_REMEDIES])
+/* Of the machine, which root changes. */
+static int machine_remedies(const struct probe *probe, struct remedy *ret_remedies)
 {
 	const struct {
 		bool missing;
 		struct remedy remedy;
 	} all[] = {
-		{!probe->root,
-		 {"root, for mounting and for asking all of this", "sudo hugefuse probe"}},
-		{!probe->has_fuse, {"/dev/fuse", "modprobe fuse"}},
+		{!probe->has_fuse && !probe->fuse_error, {"/dev/fuse", "modprobe fuse"}},
+		{!probe->has_fuse && probe->fuse_error,
+		 {"/dev/fuse, for this user", "chmod 0666 /dev/fuse"}},
 		{probe->passthrough == PROBE_NO,
 		 {"FUSE passthrough",
 		  "boot Linux 6.9 or newer with CONFIG_FUSE_PASSTHROUGH=y"}},
@@ -123,21 +151,61 @@ int probe_remedies(const struct probe *probe, struct remedy ret_remedies[PROBE_M
 		{probe->nr_sizes == 0,
 		 {"hugetlb pages", "boot a kernel with CONFIG_HUGETLBFS=y"}},
 		{probe->nr_sizes > 0 && nr_pages(probe) == 0,
-		 {"a pool of huge pages, which a mount makes by itself while memory is free",
+		 {"a pool of huge pages, which root's mounts make by themselves while memory is "
+		  "free",
 		  "sysctl vm.nr_hugepages=512"}},
 		{probe->huge_tmpfs == PROBE_NO,
 		 {"huge pages in tmpfs", "boot a kernel with CONFIG_TRANSPARENT_HUGEPAGE=y"}},
 		{probe->fuse_uring == PROBE_NO && probe->fuse_uring_parameter == 0,
 		 {"FUSE over io_uring", "echo Y > /sys/module/fuse/parameters/enable_uring"}},
-		{probe->nofile_hard < 65536,
-		 {"open files, one for each mapped file", "ulimit -n 65536"}},
+		{probe->max_map_count > 0 && probe->max_map_count < MAP_COUNT_FEW,
+		 {"mappings of a process, one for each file that is in use",
+		  "sysctl vm.max_map_count=262144"}},
 	};
-	size_t i;
 	int nr = 0;
 
-	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		if (all[i].missing)
 			ret_remedies[nr++] = all[i].remedy;
 	}
 	return nr;
+}
+
+/* What root has anyway. The daemon itself raises soft limits as far as the hard ones go. */
+static int user_remedies(const struct probe *probe, struct remedy *ret_remedies)
+{
+	const struct {
+		bool missing;
+		struct remedy remedy;
+	} all[] = {
+		{true,
+		 {"root, for mounts with pages of the kernel's pool, and for asking all of this",
+		  "sudo hugefuse probe"}},
+		{probe->nr_sizes > 0 && !probe->has_hugetlbfs,
+		 {"a directory on hugetlbfs for this user's mounts (source=)",
+		  "mount -t hugetlbfs -o uid=USER,mode=0700 none DIR"}},
+		{probe->nofile_hard < NOFILE_FEW,
+		 {"open files, one for each file that is in use",
+		  "echo 'USER - nofile 65536' >> /etc/security/limits.conf"}},
+		{probe->memlock_soft < MEMLOCK_FEW && probe->memlock_hard == RLIM_INFINITY,
+		 {"locked memory, for programs that lock what they map",
+		  "ulimit -l unlimited"}},
+		{probe->memlock_soft < MEMLOCK_FEW && probe->memlock_hard != RLIM_INFINITY,
+		 {"locked memory, for programs that lock what they map",
+		  "echo 'USER - memlock unlimited' >> /etc/security/limits.conf"}},
+	};
+	int nr = 0;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (all[i].missing)
+			ret_remedies[nr++] = all[i].remedy;
+	}
+	return nr;
+}
+
+int probe_remedies(const struct probe *probe, struct remedy ret_remedies[PROBE_MAX_REMEDIES])
+{
+	int nr = probe->root ? 0 : user_remedies(probe, ret_remedies);
+
+	return nr + machine_remedies(probe, ret_remedies + nr);
 }

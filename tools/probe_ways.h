@@ -24,8 +24,8 @@ struct remedy {
 	const char *command;
 };
 
-#define PROBE_NR_WAYS      3 /* passthrough, direct, cached */
-#define PROBE_MAX_REMEDIES 12
+#define PROBE_NR_WAYS      4 /* passthrough, direct, cached, run */
+#define PROBE_MAX_REMEDIES 20
 
 const char *way_state_name(enum way_state state);
 void probe_ways(const struct probe *probe, struct way ret_ways[PROBE_NR_WAYS]);

@@ -190,8 +190,9 @@ static int compare_pools(const void *a, const void *b)
 	return left->node < right->node ? -1 : left->node > right->node;
 }
 
-int snapshot_read_pools(int dir_fd, struct snapshot_pool **ret_pools,
-			struct snapshot_error *error)
+/* From the files of each pool, which are of an instant each. */
+static int read_pool_files(int dir_fd, struct snapshot_pool **ret_pools,
+			   struct snapshot_error *error)
 {
 	struct snapshot_pool *pools = NULL;
 	const struct dirent *entry;
@@ -212,13 +213,35 @@ int snapshot_read_pools(int dir_fd, struct snapshot_pool **ret_pools,
 	}
 	if (stream)
 		closedir(stream);
-	if (r == 0 && count == 0)
-		r = snapshot_fail(error, -ENOENT, DIRECTORY ": it has no hugepages-*kB in it");
 	if (r < 0) {
 		free(pools);
 		return r;
 	}
+	*ret_pools = pools;
+	return count;
+}
+
+int snapshot_read_pools(int dir_fd, struct snapshot_pool **ret_pools,
+			struct snapshot_error *error)
+{
+	struct snapshot_pool *pools;
+	int count;
+
+	count = snapshot_read_pool_table(dir_fd, &pools, error);
+	if (count == -ENOENT)
+		count = read_pool_files(dir_fd, &pools, error);
+	if (count < 0)
+		return count;
+	if (count == 0) {
+		free(pools);
+		return snapshot_fail(error, -ENOENT,
+				     DIRECTORY ": it has no hugepages-*kB in it");
+	}
 	qsort(pools, (size_t)count, sizeof(*pools), compare_pools);
+	if (pools[0].node >= 0) {
+		free(pools);
+		return snapshot_fail(error, -EBADMSG, DIRECTORY "/pool: no line of all nodes");
+	}
 	*ret_pools = pools;
 	return count;
 }

@@ -21,6 +21,62 @@
 		name, fields, sizeof(fields) / sizeof((fields)[0]), sizeof(struct type) \
 	}
 
+struct pool_row {
+	const char *node; /* "all" or a number */
+	uint64_t page_kb, total_kb, free_kb, surplus_kb, resv_kb, overcommit_kb;
+};
+
+static uint64_t pages_of(const struct pool_row *row, uint64_t kb)
+{
+	return row->page_kb == 0 || kb == SNAPSHOT_UNKNOWN ? 0 : kb / row->page_kb;
+}
+
+static struct snapshot_pool pool_of(const struct pool_row *row)
+{
+	bool all = strcmp(row->node, "all") == 0;
+
+	return (struct snapshot_pool){
+		.page_size = row->page_kb * 1024,
+		.node = all ? -1 : (int)strtol(row->node, NULL, 10),
+		.nr = pages_of(row, row->total_kb),
+		.free = pages_of(row, row->free_kb),
+		.surplus = pages_of(row, row->surplus_kb),
+		.resv = pages_of(row, row->resv_kb),
+		.overcommit = pages_of(row, row->overcommit_kb),
+	};
+}
+
+int snapshot_read_pool_table(int dir_fd, struct snapshot_pool **ret_pools,
+			     struct snapshot_error *error)
+{
+	static const struct field fields[] = {
+		FIELD(pool_row, node, FIELD_TEXT),
+		FIELD(pool_row, page_kb, FIELD_DECIMAL),
+		FIELD(pool_row, total_kb, FIELD_DECIMAL),
+		FIELD(pool_row, free_kb, FIELD_DECIMAL),
+		FIELD(pool_row, surplus_kb, FIELD_DECIMAL),
+		OPTIONAL(pool_row, resv_kb, FIELD_DECIMAL),
+		OPTIONAL(pool_row, overcommit_kb, FIELD_DECIMAL),
+	};
+	static const struct table_layout layout = LAYOUT("pool", pool_row, fields);
+	struct snapshot_pool *pools;
+	struct snapshot_rows rows;
+	int r, count;
+
+	r = snapshot_read_table(dir_fd, &layout, &rows, error);
+	if (r < 0)
+		return r;
+	count = (int)rows.count;
+	pools = calloc(rows.count + 1, sizeof(*pools));
+	for (size_t i = 0; pools && i < rows.count; i++)
+		pools[i] = pool_of((const struct pool_row *)rows.rows + i);
+	snapshot_rows_free(&rows);
+	if (!pools)
+		return snapshot_fail(error, -ENOMEM, "out of memory");
+	*ret_pools = pools;
+	return count;
+}
+
 int snapshot_read_files(int dir_fd, struct snapshot_rows *ret_rows,
 			struct snapshot_error *error)
 {

@@ -37,6 +37,13 @@ struct table_layout {
 int snapshot_read_table(int dir_fd, const struct table_layout *layout,
 			struct snapshot_rows *ret_rows, struct snapshot_error *error);
 
+/*
+ * The pools of the table that has all of one instant, in its order. Returns their number, or
+ * -ENOENT where the daemon has no such table.
+ */
+int snapshot_read_pool_table(int dir_fd, struct snapshot_pool **ret_pools,
+			     struct snapshot_error *error);
+
 /* Cut a line into its words, in place. Returns their number, at most SNAPSHOT_MAX_COLUMNS. */
 int snapshot_split_words(char *line, char *words[SNAPSHOT_MAX_COLUMNS]);
 /* Cut off the line at *@cursor. NULL at the end of the text. */

@@ -218,6 +218,36 @@ static void print_faults(const struct scrape *scrape, const char *prefix, const 
 	}
 }
 
+/* The same of nodes: node0_faults_missing; those without a page are of none. */
+static void print_node_faults(const struct scrape *scrape)
+{
+	static const char name[] = "hugefuse_node_faults_total";
+	bool first = true;
+	char node[16], kind[32];
+
+	for (size_t i = 0; i < scrape->nr_mounts; i++) {
+		const struct mount_snapshot *mount = &scrape->mounts[i];
+
+		for (size_t j = 0; j < mount->faults.count; j++) {
+			const char *line = mount->faults.values[j].name;
+
+			if (sscanf(line, "node%15[0-9]_faults_%31s", node, kind) != 2) {
+				strcpy(node, "none");
+				if (sscanf(line, "nonode_faults_%31s", kind) != 1)
+					continue;
+			}
+			if (first)
+				print_family(scrape->out, name, "counter",
+					     "Faults by the node of their page.");
+			first = false;
+			begin_sample(scrape->out, name, mount);
+			add_label(scrape->out, "node", node);
+			add_label(scrape->out, "kind", kind);
+			end_sample(scrape->out, mount_snapshot_fault(mount, line));
+		}
+	}
+}
+
 static void print_fault(const struct scrape *scrape, const char *value_name, const char *name,
 			const char *help)
 {
@@ -279,6 +309,7 @@ static void print_all_faults(const struct scrape *scrape)
 {
 	print_faults(scrape, "faults_", "hugefuse_faults_total", "kind",
 		     "Faults that the daemon answered.");
+	print_node_faults(scrape);
 	print_faults(scrape, "outcome_", "hugefuse_fault_outcomes_total", "outcome",
 		     "Faults by where their page came from.");
 	print_fault(scrape, "populated_ahead", "hugefuse_populated_ahead_total",

@@ -176,9 +176,14 @@ static int print_faults(const struct mount_snapshot *mount)
 		enum fault_value_kind kind = fault_value_kind(value->name);
 		char name[64];
 
-		if (kind == FAULT_BUCKET || kind == FAULT_OF_NODE)
+		if (kind == FAULT_BUCKET || kind == FAULT_OF_NODE ||
+		    strcmp(value->name, "latency_ns_sum") == 0)
 			continue;
-		if (kind == FAULT_LATENCY) {
+		if (strcmp(value->name, "period_ms") == 0) {
+			table_add(&table, "counted for");
+			table_add(&table,
+				  quantity_seconds(strtod(value->value, NULL) / 1000).text);
+		} else if (kind == FAULT_LATENCY) {
 			/* without the unit, which the quantity has */
 			snprintf(name, sizeof(name), "latency%s", value->name + 10);
 			table_add(&table, name);

@@ -97,6 +97,10 @@ as_root()
 	compare_files
 	expect true root
 	expect full userfaultfd access
+	expect true mounting possible
+	expect available mapping run state
+	expect "$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)" memory total_kb
+	grep -q '^memory .* available$' "$dir/text" || fail "nothing about the memory"
 	minor=$(uname -r | cut -d . -f 1,2)
 	# Linux 6.9 brought it
 	[[ $(printf '%s\n' 6.9 "$minor" | sort -V | head -n 1) == 6.9 ]] ||
@@ -106,24 +110,58 @@ as_root()
 	fi
 }
 
-as_nobody()
+# Run the program as nobody, in a mount namespace in which /dev/fuse has mode $1.
+by_nobody()
 {
-	local drop='setpriv --reuid=65534 --regid=65534 --clear-groups'
+	local mode=$1
 
-	# where that user cannot reach the program or its libraries
-	if ! $drop "$HUGEFUSE" --version &>/dev/null; then
-		return
-	fi
-	$drop "$HUGEFUSE" probe --json >"$dir/probe.json"
-	$drop "$HUGEFUSE" probe >"$dir/text"
+	shift
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare -m bash -c '
+		set -e
+		mount -t tmpfs -o mode=0755 hugefuse-test "$1"
+		mknod -m "$2" "$1/fuse" c 10 229
+		mount --bind "$1/fuse" /dev/fuse
+		shift 2
+		exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	' bash "$dir/dev" "$mode" "$dir/bin/hugefuse" "$@"
+}
+
+probe_as_nobody()
+{
+	by_nobody "$1" probe --json >"$dir/probe.json"
+	by_nobody "$1" probe >"$dir/text"
 	narrow "$dir/text"
 	compare_files
 	expect false root
 	grep -q 'sudo hugefuse probe' "$dir/text" || fail "it does not say that root is needed"
+}
+
+as_nobody()
+{
+	# where that user can reach it, whatever it was built in
+	mkdir "$dir/bin" "$dir/dev"
+	cp "$HUGEFUSE" "$dir/bin/hugefuse"
+	chmod 0755 "$dir/bin" "$dir/bin/hugefuse"
+	by_nobody 666 --version >/dev/null || fail "nobody cannot run a copy of the program"
+
+	probe_as_nobody 600
+	expect false fuse device
+	expect false mounting possible
+	expect unavailable mapping direct state
+	expect unavailable mapping run state
+	grep -q 'chmod 0666 /dev/fuse' "$dir/text" || fail "it does not say how to get /dev/fuse"
+
+	probe_as_nobody 666
+	expect true fuse device
+	expect true mounting possible
+	expect available mapping cached state
+	grep -q 'source=DIR' "$dir/text" || fail "it does not say how to mount"
 	if [[ $(stat -c %a /dev/userfaultfd 2>/dev/null) == 600 &&
 		$(content /proc/sys/vm/unprivileged_userfaultfd) == 0 ]]; then
 		expect user-mode userfaultfd access
 		expect limited mapping direct state
+		expect limited mapping run state
 		grep -q 'sysctl vm.unprivileged_userfaultfd=1' "$dir/text" ||
 			fail "it does not say how to get a userfaultfd"
 	fi

@@ -324,6 +324,29 @@ test_errors()
 	expect_error 1 "use -b" top "$dir/mnt"
 }
 
+# A tenant, in stat and in its own verb.
+test_tenants()
+{
+	mkdir "$dir/mnt/tenant"
+	"$HUGEFUSE" quota "$dir/mnt/tenant" size=8M,min_size=4M >/dev/null
+	dd if=/dev/zero of="$dir/mnt/tenant/file" bs=1M count=2 status=none
+	"$HUGEFUSE" quota --json "$dir/mnt/tenant" >"$dir/json"
+	"$here/check_json" quota "$dir/json" || fail "quota --json"
+	"$HUGEFUSE" stat --json "$dir/mnt" >"$dir/json"
+	"$here/check_json" stat "$dir/json" || fail "stat --json with a tenant"
+	equal "$(value stat mounts 0 tenants 0 path -- "$dir/mnt")" /tenant "tenant: path"
+	equal "$(value stat mounts 0 tenants 0 size -- "$dir/mnt")" 8388608 "tenant: size"
+	equal "$(value stat mounts 0 tenants 0 used -- "$dir/mnt")" 2097152 "tenant: used"
+	says "/tenant" stat "$dir/mnt"
+	says "/tenant" top -b -n 1 "$dir/mnt"
+	says "it is a tenant with min_size=4 MiB" why "$dir/mnt/tenant"
+	"$HUGEFUSE" stat --prometheus "$dir/mnt" >"$dir/prometheus"
+	equal "$("$here/check_prometheus" "$dir/prometheus" \
+		"hugefuse_tenant_used_bytes{mount=\"$dir/mnt\",tenant=\"/tenant\"}")" 2097152 \
+		"tenant_used_bytes"
+	rm -r "$dir/mnt/tenant"
+}
+
 # The pool is for everybody to see, who has what is not.
 test_nobody()
 {
@@ -358,7 +381,7 @@ before=$(machine_state)
 truncate -s 1M "$dir/mnt/a b"
 start_client "$dir/mnt/data" 16384
 for test in json numbers prometheus ls lockstat why unlinked dead_process exhausted resize \
-	errors nobody escapes; do
+	errors tenants nobody escapes; do
 	echo "$test"
 	"test_$test"
 done

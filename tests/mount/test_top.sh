@@ -297,8 +297,9 @@ take_down_tmux()
 
 	in_tmux kill-server 2>/dev/null || true
 	[[ -z ${client_pid-} ]] || kill -KILL "$client_pid" 2>/dev/null || true
+	set +e
 	(exit "$exit_code")
-	take_down
+	take_down # which exits with that
 }
 
 require_root

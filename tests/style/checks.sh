@@ -9,7 +9,8 @@ style_checks=(layers format spelling shell spdx length)
 
 source_files()
 {
-	find fs include lib tools tests bench man docs .ci -type f ! -name '*.pyc' 2>/dev/null | sort
+	find fs include lib tools tests bench man docs .ci -type f ! -name '*.pyc' \
+		! -path 'tests/fuzz/seeds/*' 2>/dev/null | sort
 	find . -maxdepth 1 -type f \( -name '*.build' -o -name '*_options.txt' -o -name '*.md' \
 		-o -name .clang-format \) | sort
 }

@@ -148,6 +148,22 @@ void kernel_pool_set(unsigned long page_size, long nr)
 		fail_msg("%ld huge pages of %lu kB asked, %ld got", nr, page_size >> 10, got);
 }
 
+void kernel_overcommit_set(unsigned long page_size, long nr)
+{
+	char path[128];
+
+	counter_path(path, sizeof(path), page_size, "nr_overcommit_hugepages");
+	if (read_long(path) != nr)
+		write_long(path, nr);
+}
+
+long test_scale(void)
+{
+	const char *scale = getenv("TEST_SCALE");
+
+	return scale && atol(scale) > 0 ? atol(scale) : 1;
+}
+
 static uint64_t now_ms(void)
 {
 	struct timespec now;
@@ -293,8 +309,9 @@ void fixture_kill(struct fixture *fixture)
 /* Words that no daemon which is well says. */
 static void check_log(const struct fixture *fixture)
 {
-	static const char *const words[] = {"error",     "abort",   "assert", "Sanitizer",
-					    "violation", "warning", "BUG",    NULL};
+	static const char *const words[] = {"abort", "assert", "Sanitizer", "violation",
+					    "BUG",   "error",  "warning",   NULL};
+	const int nr_excused = 2; /* the last ones */
 	char line[1024];
 	int nr_expected = 0;
 	FILE *file = fopen(fixture->log, "re");
@@ -304,7 +321,7 @@ static void check_log(const struct fixture *fixture)
 			nr_expected++;
 			continue;
 		}
-		for (int i = 0; words[i]; i++) {
+		for (int i = 0; words[i + (fixture->excused ? nr_excused : 0)]; i++) {
 			if (strstr(line, words[i])) {
 				print_log(fixture);
 				fail_msg("suspicious in the daemon's log: %s", line);

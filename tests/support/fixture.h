@@ -34,6 +34,7 @@ struct fixture {
 	unsigned long page_size;
 	struct kernel_counts before;
 	const char *expected; /* what the daemon is to say once, else it says nothing bad */
+	bool excused;         /* it may say that something failed */
 };
 
 /* Exit with SKIP_EXIT, saying why, unless this is root and has /dev/fuse. Call it first in
@@ -47,6 +48,10 @@ bool pages_are_to_be_had(unsigned long page_size, long nr);
 struct kernel_counts kernel_counts_read(unsigned long page_size);
 /* Set nr_hugepages, and fail where it is not obeyed. */
 void kernel_pool_set(unsigned long page_size, long nr);
+void kernel_overcommit_set(unsigned long page_size, long nr);
+
+/* $TEST_SCALE, or 1: how many times as much a test that repeats something is to do. */
+long test_scale(void);
 
 /* $TEST_BACKING, or hugetlb. */
 const char *fixture_backing(void);

@@ -86,20 +86,20 @@ void side_test_run(void **state)
 {
 	const struct side_test *test = *state;
 	struct side side = {.kernel = test->kernel, .nr_pages = test->nr_pages};
+	int timeout = SIDE_TIMEOUT_MS * (int)test_scale(), r;
 	struct body_run run = {test, &side};
-	int r;
 
 	if (test->kernel)
 		start_kernel(&side, test->page_size);
 	else
 		start_hugefuse(&side, test);
-	r = reap_child(start_child(run_body, &run, 0), SIDE_TIMEOUT_MS);
+	r = reap_child(start_child(run_body, &run, 0), timeout);
 	if (test->kernel)
 		stop_kernel(&side);
 	else
 		fixture_umount(&side.fixture);
 	if (r == CHILD_TIMED_OUT)
-		fail_msg("not done after %d ms", SIDE_TIMEOUT_MS);
+		fail_msg("not done after %d ms", timeout);
 	if (r == SKIP_EXIT)
 		skip();
 	if (r != 0)

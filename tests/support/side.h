@@ -25,7 +25,7 @@ struct side_test {
 	long nr_pages;
 };
 
-#define SIDE_TIMEOUT_MS 30000
+#define SIDE_TIMEOUT_MS 30000 /* times test_scale() */
 
 /* A cmocka test of one side, and of both. The options are hugefuse's alone. */
 #define SIDE_TEST_PAGES(body, kernel, side_name, options, page_size, nr_pages)         \

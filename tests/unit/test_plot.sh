@@ -46,7 +46,7 @@ sys.exit(not root.tag.endswith("}svg") or not curves)' "$dir/all/$name.svg" || f
 	[[ $(head -c 8 "$dir/all/$name.png" | od -An -tx1 | tr -d ' ') == 89504e470d0a1a0a ]] ||
 		fail "$name.png"
 done
-for text in '1 mutex<' '256 mutexes' 'hugetlbfs, 2 CPUs'; do
+for text in '1 mutex<' '256 mutexes' 'hugetlbfs, 78 us, 2 CPUs'; do
 	grep -qF "$text" "$dir/all/threads.svg" || fail "no '$text' in threads.svg"
 done
 grep -qF "it's " "$dir/all/latency.svg" || fail "a title with a quote"

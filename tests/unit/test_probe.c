@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Probe: what is read from the kernel, and what follows from it. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -86,12 +88,16 @@ static void expect_summary(struct probe_summary summary, const char *expected)
 static void summaries(void **state)
 {
 	expect_summary((struct probe_summary){2048, "hugetlb", 64UL << 20, false, true, true},
-		       "hugefuse: 2048 kB pages, hugetlb, 64 MiB set aside; "
+		       "2048 kB pages, hugetlb, 64 MiB set aside; "
 		       "mapping: direct (userfaultfd), cached");
 	expect_summary((struct probe_summary){2048, "thp", 2UL << 30, true, false, false},
-		       "hugefuse: 2048 kB pages, thp, 2 GiB set aside; mapping: passthrough");
+		       "2048 kB pages, thp, 2 GiB set aside; mapping: passthrough");
+	expect_summary((struct probe_summary){2048, "hugetlb", 2UL << 20, false, true, false,
+					      true, true, "of source="},
+		       "2048 kB pages, hugetlb (of source=), at most 2 MiB; mapping: direct "
+		       "(faults by the kernel)");
 	expect_summary((struct probe_summary){1048576, "hugetlb", 0, false, false, false},
-		       "hugefuse: 1048576 kB pages, hugetlb, 0 kB set aside; mapping: none");
+		       "1048576 kB pages, hugetlb, 0 kB set aside; mapping: none");
 }
 
 static const struct probe able = {
@@ -162,7 +168,19 @@ static void remedies_follow(void **state)
 	assert_true(has_remedy(&probe, "modprobe fuse"));
 	probe.sizes[0].nr = 0;
 	assert_true(has_remedy(&probe, "sysctl vm.nr_hugepages=512"));
+	probe.fuse_error = EACCES;
+	assert_true(has_remedy(&probe, "chmod 0666 /dev/fuse"));
+	assert_false(has_remedy(&probe, "modprobe fuse"));
+	probe.max_map_count = 1000;
+	assert_true(has_remedy(&probe, "sysctl vm.max_map_count=262144"));
+	probe.memlock_soft = 8 << 20;
+	probe.memlock_hard = RLIM_INFINITY;
+	assert_false(has_remedy(&probe, "ulimit -l unlimited"));
+	probe.root = false;
+	assert_true(has_remedy(&probe, "ulimit -l unlimited"));
 	/* what cannot be changed is not told to be */
+	probe.memlock_hard = 8 << 20;
+	assert_false(has_remedy(&probe, "ulimit -l unlimited"));
 	probe.fuse_uring = PROBE_NO;
 	probe.fuse_uring_parameter = -1;
 	assert_false(has_remedy(&probe, "echo Y > /sys/module/fuse/parameters/enable_uring"));

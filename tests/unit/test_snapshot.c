@@ -146,6 +146,72 @@ static void test_pools(void **state)
 	assert_non_null(strstr(error.text, "resv_hugepages: '-50'"));
 }
 
+/* The table that has them all of one instant is preferred. */
+static void test_pool_table(void **state)
+{
+	struct fixture *fixture = *state;
+	struct snapshot_pool *pools;
+
+	make_pool(fixture, "hugepages-2048kB", 512, 100);
+	write_file(fixture, "pool",
+		   "node page_kb total_kb free_kb surplus_kb resv_kb overcommit_kb\n"
+		   "1 2048 4096 2048 0 - -\nall 2048 8192 6144 2048 4096 1024\n"
+		   "0 2048 4096 4096 2048 - -\n");
+	assert_int_equal(snapshot_read_pools(fixture->dir_fd, &pools, &error), 3);
+	assert_int_equal(pools[0].node, -1);
+	assert_int_equal(pools[0].page_size, 2 << 20);
+	assert_int_equal(pools[0].nr, 4);
+	assert_int_equal(pools[0].free, 3);
+	assert_int_equal(pools[0].surplus, 1);
+	assert_int_equal(pools[0].resv, 2);
+	assert_int_equal(pools[0].overcommit, 0);
+	assert_int_equal(pools[1].node, 0);
+	assert_int_equal(pools[2].node, 1);
+	assert_int_equal(pools[2].resv, 0);
+	free(pools);
+	write_file(fixture, "pool", "node page_kb total_kb free_kb surplus_kb\n0 2048 0 0 0\n");
+	assert_int_equal(snapshot_read_pools(fixture->dir_fd, &pools, &error), -EBADMSG);
+	write_file(fixture, "pool", "node page_kb total_kb free_kb surplus_kb\nall 0 1 x 1\n");
+	assert_int_equal(snapshot_read_pools(fixture->dir_fd, &pools, &error), -EBADMSG);
+}
+
+/* Columns that an older daemon does not have. */
+static void test_optional_columns(void **state)
+{
+	struct fixture *fixture = *state;
+	struct snapshot_rows rows;
+
+	write_file(fixture, "files", FILES_HEADING "1 0 0 0 0 none 1 0 a\n");
+	assert_int_equal(snapshot_read_files(fixture->dir_fd, &rows, &error), 0);
+	assert_true(rows.files[0].changed_ms == SNAPSHOT_UNKNOWN);
+	assert_string_equal(rows.files[0].holders, "");
+	snapshot_rows_free(&rows);
+	write_file(fixture, "files",
+		   "inode size reserved_kb instantiated_kb mappings way links uid path "
+		   "made_ms changed_ms holders user_pid\n"
+		   "1 0 0 0 0 none 1 0 a 5 6 7,8 -\n");
+	assert_int_equal(snapshot_read_files(fixture->dir_fd, &rows, &error), 0);
+	assert_int_equal(rows.files[0].changed_ms, 6);
+	assert_string_equal(rows.files[0].holders, "7,8");
+	assert_true(rows.files[0].user_pid == SNAPSHOT_UNKNOWN);
+	snapshot_rows_free(&rows);
+	write_file(fixture, "tenants",
+		   "size_kb min_size_kb used_kb reserved_kb files refused path\n"
+		   "- 0 0 0 0 0 /\n4096 2048 1024 1024 3 1 /a\\040b\n");
+	assert_int_equal(snapshot_read_tenants(fixture->dir_fd, &rows, &error), 0);
+	assert_true(rows.tenants[0].size_kb == SNAPSHOT_UNKNOWN);
+	assert_int_equal(rows.tenants[1].size_kb, 4096);
+	assert_string_equal(rows.tenants[1].path, "/a b");
+	snapshot_rows_free(&rows);
+	write_file(fixture, "reserved",
+		   "kind number reserved_kb instantiated_kb changed_ms holders path\n"
+		   "file 6 8192 4096 17 24,25 /map\n");
+	assert_int_equal(snapshot_read_reserved(fixture->dir_fd, &rows, &error), 0);
+	assert_int_equal(rows.reserved[0].reserved_kb, 8192);
+	assert_string_equal(rows.reserved[0].holders, "24,25");
+	snapshot_rows_free(&rows);
+}
+
 static void test_files(void **state)
 {
 	struct fixture *fixture = *state;
@@ -423,6 +489,11 @@ static void test_quantities(void **state)
 	assert_string_equal(quantity_microseconds(12.34).text, "12.3 us");
 	assert_string_equal(quantity_microseconds(1500).text, "1.5 ms");
 	assert_string_equal(quantity_microseconds(76.9e6).text, "76.90 s");
+	assert_string_equal(quantity_seconds(0.5).text, "500 ms");
+	assert_string_equal(quantity_seconds(59).text, "59.00 s");
+	assert_string_equal(quantity_seconds(125).text, "2 min");
+	assert_string_equal(quantity_seconds(3 * 3600 + 7 * 60).text, "3:07 h");
+	assert_string_equal(quantity_seconds(12 * 86400).text, "12 days");
 }
 
 int main(void)
@@ -430,6 +501,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pools, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pool_table, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_optional_columns, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_files, setup, teardown),

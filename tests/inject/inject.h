@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fault injection: the program under test, linked so that its own calls of the functions in
+ * inject_list.h pass through here, and one of them fails, or stalls, when a test says so. The
+ * schedule is in memory that the test and the program share: the file $HUGEFUSE_INJECT.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define INJECT_ENV "HUGEFUSE_INJECT"
+
+/* Kinds of calls, as bits. */
+#define INJECT_ALLOC   1U
+#define INJECT_SYSCALL 2U
+#define INJECT_MESSAGE 4U
+#define INJECT_LOCK    8U /* cannot fail, only stall */
+
+struct inject {
+	_Atomic uint32_t kinds;    /* those that count; 0: none */
+	_Atomic int64_t countdown; /* the call that brings it to 0 fails or stalls */
+	_Atomic uint32_t stall_ms; /* stall for so long; 0: fail */
+	_Atomic uint32_t nr_fired; /* calls that failed or stalled */
+	_Atomic uint64_t nr_calls; /* of the kinds that count */
+	char function[32];         /* what failed */
+	uint64_t caller;           /* from where: an offset, for addr2line -e PROGRAM */
+};
