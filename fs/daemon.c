@@ -24,6 +24,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -289,6 +290,15 @@ static int mount_fuse(struct daemon *daemon)
 	return fail(mountpoint, what);
 }
 
+/* A mount whose connection was aborted: libfuse takes it for unmounted and leaves it there. */
+static void unmount_aborted(const char *mountpoint)
+{
+	struct statfs st; /* attributes may be cached */
+
+	if (statfs(mountpoint, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED))
+		umount2(mountpoint, UMOUNT_NOFOLLOW | MNT_DETACH);
+}
+
 static int mount_and_serve(struct daemon *daemon, int ready_fd)
 {
 	const char *mountpoint = daemon->config->mountpoint;
@@ -324,6 +334,7 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 	pthread_join(daemon->signal_thread, NULL);
 out_unmount:
 	fuse_session_unmount(daemon->session);
+	unmount_aborted(mountpoint);
 out_destroy:
 	fuse_session_destroy(daemon->session);
 	return exit_code;

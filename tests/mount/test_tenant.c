@@ -230,7 +230,7 @@ static int touch_third(void *data)
 
 static bool somebody_waits(void *data)
 {
-	return fixture_fault_stat(&fixture, "outcome_waited") > 0;
+	return fixture_fault_stat(&fixture, "waiting") > 0;
 }
 
 static void test_waits_for_its_own_limit(void **state)

@@ -44,7 +44,7 @@ static bool one_waits(void *data)
 {
 	const struct side *side = data;
 
-	return fixture_fault_stat(&side->fixture, "outcome_waited") >= 1;
+	return fixture_fault_stat(&side->fixture, "waiting") >= 1;
 }
 
 /* Everything that FUSE sends when a descriptor is used and closed. */
@@ -207,7 +207,7 @@ static void *look_all_the_time(void *data)
 
 static bool fault_waits(void *data)
 {
-	return fixture_fault_stat(&fixture, "outcome_waited") >= 1;
+	return fixture_fault_stat(&fixture, "waiting") >= 1;
 }
 
 /* Requests are under way, a fault waits, and a file is mapped. */

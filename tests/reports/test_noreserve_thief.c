@@ -114,7 +114,7 @@ static bool one_waits(void *data)
 {
 	struct side *side = data;
 
-	return fixture_fault_stat(&side->fixture, "outcome_waited") >= 1;
+	return fixture_fault_stat(&side->fixture, "waiting") >= 1;
 }
 
 /* With on_exhausted=wait the thief waits, and the owner passes it. */

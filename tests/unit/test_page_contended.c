@@ -72,7 +72,8 @@ static void run_contest(int64_t nr_faults, uint32_t nr_mutexes)
 	struct contest *contest = aligned_alloc(_Alignof(struct contest), sizeof(*contest));
 
 	page_test_init(&contest->test, &config);
-	contest->nr_faults = contest->nr_left = nr_faults;
+	contest->nr_faults = nr_faults;
+	contest->nr_left = nr_faults;
 	contest->nr_taken = contest->nr_freed = contest->nr_wrong = 0;
 	assert_int_equal(page_reserve(&contest->test.space[0], 0, NR_CONTENDED, NULL),
 			 NR_CONTENDED);

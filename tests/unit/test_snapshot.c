@@ -438,7 +438,8 @@ static void test_mountinfo(void **state)
 		"30 22 0:40 / /mnt/a\\040b rw,nosuid shared:1 master:2 - fuse.hugefuse my\\040pool rw\n"
 		"31 22 0:41 / /mnt/c rw - fuse.sshfs x rw\n"
 		"broken\n"
-		"32 22 0:42 / /mnt/d rw - fuse.hugefuse hugefuse rw,user_id=0\n";
+		"32 22 0:42 / /mnt/d rw - fuse.hugefuse hugefuse rw,user_id=0,allow_other\n"
+		"33 22 0:43 / /mnt/e rw - fuse.hugefuse hugefuse rw,user_id=4000000000\n";
 	struct fixture *fixture = *state;
 	struct mountpoint *list;
 	char path[128];
