@@ -285,14 +285,7 @@ struct inode *inode_find_child(struct mount *mount, struct inode *parent, const 
 	if (inode)
 		return inode;
 	/* It may be there without references. */
-	mutex_lock(&table->lock);
-	rcu_reader_lock();
-	inode = find_ino(table, st.st_ino);
-	rcu_reader_unlock();
-	if (inode)
-		atomic_fetch_add(&inode->nr_refs, 1);
-	mutex_unlock(&table->lock);
-	return inode;
+	return inode_find(mount, st.st_ino);
 }
 
 int inode_new_nameless(struct mount *mount, off_t size, struct inode **ret_inode)
