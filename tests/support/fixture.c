@@ -321,6 +321,9 @@ static void check_log(const struct fixture *fixture)
 			nr_expected++;
 			continue;
 		}
+		/* How many pieces the machine's memory is in is not the daemon's doing. */
+		if (strstr(line, "no huge page was to be had"))
+			continue;
 		for (int i = 0; words[i + (fixture->excused ? nr_excused : 0)]; i++) {
 			if (strstr(line, words[i])) {
 				print_log(fixture);
