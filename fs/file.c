@@ -68,20 +68,16 @@ static off_t page_end(const struct page_space *pages, off_t offset)
 static int resize_locked(struct mount *mount, struct inode *inode, off_t old, off_t size)
 {
 	struct page_space *pages;
+	int64_t nr_pages = mount_bytes_to_pages(mount, size);
 	off_t end = old < size ? old : size;
 	int r;
 
 	r = inode_pages(mount, inode, &pages);
 	if (r < 0)
 		return r;
-	/* What was reserved behind the end goes also where the end stays, as on hugetlbfs. */
-	if (size <= old)
-		r = page_cut(pages, mount_bytes_to_pages(mount, size));
-	else
-		r = page_truncate(pages, mount_bytes_to_pages(mount, size));
-	if (r == 0 && size <= old)
-		state_unreserve(&mount->state, inode->ino, mount_bytes_to_pages(mount, size),
-				REGION_END);
+	r = page_truncate(pages, nr_pages);
+	if (r == 0 && nr_pages < mount_bytes_to_pages(mount, old))
+		state_unreserve(&mount->state, inode->ino, nr_pages, REGION_END);
 	if (r == 0)
 		r = zero_in_page(pages, end, page_end(pages, end));
 	if (r == 0)

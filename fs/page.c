@@ -448,29 +448,30 @@ static int64_t set_nr_pages(struct page_space *space, int64_t nr_pages)
 	return old;
 }
 
-static int64_t read_nr_pages(struct page_space *space)
+int page_truncate(struct page_space *space, int64_t nr_pages)
 {
-	int64_t nr_pages;
-
-	rwsem_read_lock(space->lock);
-	nr_pages = space->nr_pages;
-	rwsem_read_unlock(space->lock);
-	return nr_pages;
-}
-
-int page_cut(struct page_space *space, int64_t nr_pages)
-{
-	struct region_change *changes = page_changes_new(space->nr_nodes + 1);
+	const struct backing_ops *ops = space->file->backing->ops;
+	struct region_change *changes;
 	int64_t old;
 	int r;
 
+	rwsem_read_lock(space->lock);
+	old = space->nr_pages;
+	rwsem_read_unlock(space->lock);
+	if (nr_pages >= old) {
+		r = nr_pages > old ? ops->resize(space->file, nr_pages) : 0;
+		if (r == 0)
+			set_nr_pages(space, nr_pages);
+		return r;
+	}
+	changes = page_changes_new(space->nr_nodes + 1);
 	if (!changes)
 		return -ENOMEM;
 	/* From here on nothing is entered behind the new end; what was entered is waited for.
 	 */
-	old = set_nr_pages(space, nr_pages);
+	set_nr_pages(space, nr_pages);
 	wait_populated(space, nr_pages, REGION_END);
-	r = space->file->backing->ops->resize(space->file, nr_pages);
+	r = ops->resize(space->file, nr_pages);
 	if (r < 0) {
 		set_nr_pages(space, old);
 	} else {
@@ -479,19 +480,6 @@ int page_cut(struct page_space *space, int64_t nr_pages)
 		rwsem_write_unlock(space->lock);
 	}
 	page_changes_free(changes, space->nr_nodes + 1);
-	return r;
-}
-
-int page_truncate(struct page_space *space, int64_t nr_pages)
-{
-	int64_t old = read_nr_pages(space);
-	int r;
-
-	if (nr_pages < old)
-		return page_cut(space, nr_pages);
-	r = nr_pages > old ? space->file->backing->ops->resize(space->file, nr_pages) : 0;
-	if (r == 0)
-		set_nr_pages(space, nr_pages);
 	return r;
 }
 

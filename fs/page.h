@@ -134,9 +134,6 @@ int64_t page_punch(struct page_space *space, int64_t from, int64_t to);
  * the end. The backing file is resized with it. Follows hugetlb_vmtruncate().
  */
 int page_truncate(struct page_space *space, int64_t nr_pages);
-/* The same for one that has @nr_pages or more: what is reserved behind them goes in any case.
- */
-int page_cut(struct page_space *space, int64_t nr_pages);
 /* Only the counters of page_truncate() for [from, to): the pages have gone already (munmap). */
 int page_forget(struct page_space *space, int64_t from, int64_t to);
 

@@ -41,23 +41,6 @@ static void truncate_and_touch(struct side *side)
 	side_expect(side, POOL, 0);
 }
 
-/* What was reserved behind the end by who may only read goes when the file is truncated. */
-static void reserved_behind_the_end(struct side *side)
-{
-	int fd = side_file(side, "file", 1);
-	char *p;
-
-	for (int i = 0; i < 2; i++) {
-		p = side_map(side, NULL, POOL * PAGE_2M, PROT_READ, MAP_SHARED, fd, 0);
-		assert_ptr_not_equal(p, MAP_FAILED);
-		side_expect(side, 0, POOL);
-		assert_int_equal(side_unmap(side, p, POOL * PAGE_2M), 0);
-		side_expect(side, 0, POOL);
-		assert_int_equal(ftruncate(fd, i == 0 ? PAGE_2M : 0), 0);
-		side_expect(side, 0, i == 0 ? 1 : 0);
-	}
-}
-
 static int truncate_in_child(void *data)
 {
 	return ftruncate(*(int *)data, 0);
@@ -120,7 +103,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_BOTH(truncate_and_touch, POOL),
-		ON_BOTH(reserved_behind_the_end, POOL),
 		ON_BOTH(truncated_by_another, POOL),
 		ON_BOTH(segment_is_freed, SEGMENT_PAGES),
 	};
