@@ -24,6 +24,7 @@ static const char *const options = "size=48M";
 struct storm {
 	struct fixture *fixture;
 	atomic_bool stop;
+	atomic_int nr_mapped; /* writers that have all mapped */
 	atomic_long nr_written;
 };
 
@@ -40,6 +41,7 @@ static int write_all_along(void *data)
 	fd = fixture_file(storm->fixture, name, O_RDWR | O_CREAT, 4 * PAGE_2M);
 	shared = map_file(fd, 4, MAP_SHARED);
 	own = map_file(fd, 2, MAP_PRIVATE);
+	storm->nr_mapped++;
 	for (round = 0; !storm->stop; round++) {
 		for (int i = 0; i < 4; i++) {
 			volatile long *at = (long *)(page(shared, i) + 8 * (round % 1000));
@@ -66,7 +68,8 @@ static bool has_written(void *data)
 {
 	long *least = ((long **)data)[1];
 
-	return ((struct storm **)data)[0]->nr_written >= *least;
+	return ((struct storm **)data)[0]->nr_mapped == WRITERS &&
+	       ((struct storm **)data)[0]->nr_written >= *least;
 }
 
 /* $RESTART_ROUNDS kills, each at another moment of what the clients do. */
