@@ -151,6 +151,41 @@ static void test_files_thp(void **state)
 	files_stay("thp");
 }
 
+/* What a directory may have, and what is charged to it. */
+static void quotas_stay(const char *backing)
+{
+	struct fixture fixture = {0};
+	char all[64], size[16] = "";
+	int fd;
+
+	snprintf(all, sizeof(all), "backing=%s,size=48M", backing);
+	fixture_mount(&fixture, all);
+	assert_int_equal(mkdir(fixture_path(&fixture, "dir"), 0755), 0);
+	assert_int_equal(
+		setxattr(fixture_path(&fixture, "dir"), "user.hugefuse.size", "8M", 2, 0), 0);
+	fd = fixture_file(&fixture, "dir/file", O_RDWR | O_CREAT, 0);
+	assert_int_equal(fallocate(fd, 0, 0, 3 * PAGE_2M), 0);
+	close(fd);
+	fixture_kill(&fixture);
+	fixture_restart(&fixture, all);
+	assert_int_equal(getxattr(fixture_path(&fixture, "dir"), "user.hugefuse.size", size,
+				  sizeof(size) - 1),
+			 2);
+	assert_string_equal(size, "8M");
+	fd = fixture_file(&fixture, "dir/other", O_RDWR | O_CREAT, 0);
+	assert_int_equal(fallocate(fd, 0, 0, 2 * PAGE_2M), -1);
+	assert_int_equal(errno, ENOSPC);
+	assert_int_equal(fallocate(fd, 0, 0, PAGE_2M), 0);
+	close(fd);
+	fixture_umount(&fixture);
+}
+
+static void test_quotas(void **state)
+{
+	quotas_stay("hugetlb");
+	quotas_stay("thp");
+}
+
 /* ---- reservations ---- */
 
 /* Reserved pages that were touched and punched are no more reserved; others are. */
@@ -501,6 +536,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_files_hugetlb),
 		cmocka_unit_test(test_files_thp),
+		cmocka_unit_test(test_quotas),
 		cmocka_unit_test(test_reservations),
 		cmocka_unit_test(test_hugefuse_reserve),
 		cmocka_unit_test(test_fsck_finds_reservations),
