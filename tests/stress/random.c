@@ -261,9 +261,10 @@ static double middle(double *ratios, size_t nr)
 }
 
 /*
- * As many operations alone as with readers, in turns. Reading takes processor time, which the
- * test lacks where there are few: what it has to wait for beyond that is the difference between
- * a reader of its mount and one of another.
+ * As many operations alone as with readers, in turns. A reader without pause, and who answers
+ * it, take the processors of a small machine away, which is not to be told from waiting there:
+ * how much is lost is judged where there are enough. The reader of another mount tells of the
+ * rest.
  */
 static void execute_pairs(void)
 {
@@ -296,10 +297,9 @@ static void execute_pairs(void)
 	       run.config->name, nr_pairs, SLICE, reads, against_alone, against_elsewhere);
 	free(alone);
 	free(elsewhere);
-	if (nr_pairs < LEAST_PAIRS)
+	if (nr_pairs < LEAST_PAIRS || sysconf(_SC_NPROCESSORS_ONLN) < MANY_CPUS)
 		return;
-	if (against_elsewhere < LEAST_RATIO ||
-	    (sysconf(_SC_NPROCESSORS_ONLN) >= MANY_CPUS && against_alone < LEAST_RATIO))
+	if (against_alone < LEAST_RATIO)
 		fail_msg("reading slows it down");
 }
 
