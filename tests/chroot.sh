@@ -99,6 +99,8 @@ run_in_chroot()
 			mount -t tmpfs -o mode=1777 tmpfs "$root/$dir"
 		done
 		cp -L /etc/resolv.conf "$root/etc/"
+		# fusermount3 looks there
+		ln -sfn /proc/self/mounts "$root/etc/mtab"
 		exec chroot "$root" /usr/bin/env -i ${CI+"CI=$CI"} HOME=/root LANG=C.UTF-8 \
 			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 			bash -c "cd /hugefuse && dpkg --configure -a >&2 && exec tests/run \"\$@\"" \

@@ -89,7 +89,7 @@ build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 libfuse3-dev 
 # shellcheck disable=SC2034
 style_packages=(clang-format codespell mandoc shellcheck)
 # shellcheck disable=SC2034
-mount_packages=(tmux)
+mount_packages=(tmux procps)
 # shellcheck disable=SC2034
 chroot_packages=(debootstrap debian-archive-keyring)
 

@@ -121,6 +121,11 @@ static char *run_on_kernel(const char *name)
 	return text;
 }
 
+static bool nothing_is_mapped(void *data)
+{
+	return fixture_nr_mapped(data) == 0;
+}
+
 static char *run_on_mount(const char *name)
 {
 	struct fixture fixture = {0};
@@ -132,7 +137,7 @@ static char *run_on_mount(const char *name)
 	text = output_of(argv, false, 0);
 	/* Nothing is left of what had no name, or has none any more. */
 	fixture_expect_counter(&fixture, "free_hugepages", PAGES);
-	assert_int_equal(fixture_nr_mapped(&fixture), 0);
+	assert_true(wait_until(nothing_is_mapped, &fixture, 2000));
 	fixture_umount(&fixture);
 	return text;
 }
