@@ -28,9 +28,10 @@
 #include "raw_client.h"
 #include "witness.h"
 
-#define USER    12345
-#define PAGES   16
-#define FUZZ_MS 12000
+#define USER     12345
+#define PAGES    16
+#define FUZZ_MS  12000
+#define TOKEN_MS 12000 /* longer than a token lives */
 
 /* Messages that are wrong. */
 
@@ -592,7 +593,12 @@ static int run_fuzz(void *data)
 	child_check(fuzzer.memory != MAP_FAILED);
 	/* Aligned, as the daemon wants it. */
 	fuzzer.memory = (char *)(((uintptr_t)fuzzer.memory + PAGE_2M - 1) & ~(PAGE_2M - 1));
-	child_check(raw_request(fuzzer.file, 0, 0, PAGE_2M, &map) == 0);
+	/* What the one before has asked for and not taken is kept for it for ten seconds. */
+	while (raw_request(fuzzer.file, 0, 0, PAGE_2M, &map) != 0) {
+		child_check(errno == ENOMEM && now_ms() < until + TOKEN_MS);
+		poll(NULL, 0, 50);
+	}
+	until = now_ms() + FUZZ_MS / 2;
 	memcpy(fuzzer.socket, map.socket, sizeof(fuzzer.socket));
 	for (int i = 0; i < FUZZ_SOCKETS; i++)
 		fuzzer.socks[i] = -1;
