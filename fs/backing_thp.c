@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -24,6 +23,7 @@
 #include "fs/lock.h"
 #include "fs/log.h"
 #include "fs/owner.h"
+#include "fs/pagemap.h"
 #include "fs/trace.h"
 
 #define BASE_PAGE_SIZE 4096
@@ -185,33 +185,13 @@ static char *map_chunk(struct backing_file *file, int64_t idx)
 	return addr;
 }
 
-/* PAGEMAP_SCAN is younger than the headers: one page of each, of a huge page table entry. */
-struct pm_scan {
-	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
-	uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
-};
-#define PAGEMAP_SCAN_IOCTL _IOWR('f', 16, struct pm_scan)
-#define PAGE_IS_HUGE_BIT   (1 << 6)
-
 static bool is_mapped_huge(const char *addr)
 {
-	struct {
-		uint64_t start, end, categories;
-	} region;
-	struct pm_scan scan = {
-		.size = sizeof(scan),
-		.start = (uintptr_t)addr,
-		.end = (uintptr_t)addr + BASE_PAGE_SIZE,
-		.vec = (uintptr_t)&region,
-		.vec_len = 1,
-		.category_mask = PAGE_IS_HUGE_BIT,
-		.return_mask = PAGE_IS_HUGE_BIT,
-	};
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), r;
 
 	if (fd < 0)
 		return true; /* nothing can be said */
-	r = ioctl(fd, PAGEMAP_SCAN_IOCTL, &scan);
+	r = pagemap_is_huge(fd, (uintptr_t)addr);
 	close(fd);
 	return r != 0;
 }

@@ -23,6 +23,7 @@ struct pm_scan_arg {
 #define SCAN_PAGEMAP _IOWR('f', 16, struct pm_scan_arg)
 #define IS_FILE      (1ULL << 2)
 #define IS_PRESENT   (1ULL << 3)
+#define IS_HUGE      (1ULL << 6)
 #define NR_REGIONS   64
 
 #define ENTRY_PRESENT (1ULL << 63)
@@ -108,4 +109,21 @@ int64_t pagemap_present(int fd, uint64_t start, uint64_t end, uint64_t page_size
 	if (present == -ENOTTY)
 		return read_entries(fd, start, end, page_size);
 	return present == -ESRCH ? 0 : present;
+}
+
+int pagemap_is_huge(int fd, uint64_t address)
+{
+	struct page_region region;
+	struct pm_scan_arg arg = {
+		.size = sizeof(arg),
+		.start = address,
+		.end = address + SMALL_PAGE,
+		.vec = (uintptr_t)&region,
+		.vec_len = 1,
+		.category_mask = IS_HUGE,
+		.return_mask = IS_HUGE,
+	};
+	int nr = ioctl(fd, SCAN_PAGEMAP, &arg);
+
+	return nr < 0 ? -errno : nr;
 }

@@ -20,3 +20,6 @@ int pagemap_anonymous(int fd, uint64_t start, uint64_t end, struct pagemap_range
  * /proc/PID/pagemap, has. 0 where the process has gone; -errno.
  */
 int64_t pagemap_present(int fd, uint64_t start, uint64_t end, uint64_t page_size);
+
+/* Whether an entry for a huge page maps the page at @address: 1, 0, or -errno. */
+int pagemap_is_huge(int fd, uint64_t address);
