@@ -220,6 +220,14 @@ static int touch(char *addr)
 	return 0;
 }
 
+/* A file that is mapped, shared, with all of its pages. */
+static int map_touched(int *ret_fd, char **ret_addr)
+{
+	*ret_fd = open(path_of("file"), O_RDWR | O_CREAT, 0600);
+	*ret_addr = map(MAP_SHARED, *ret_fd);
+	return *ret_addr ? touch(*ret_addr) : errno;
+}
+
 static int touch_mapped(const struct turn *turn, int flags)
 {
 	int fd = open(path_of("file"), O_RDWR | O_CREAT, 0600);
@@ -251,13 +259,9 @@ static int do_populate(const struct turn *turn)
 
 static int do_punch_mapped(const struct turn *turn)
 {
-	int fd = open(path_of("file"), O_RDWR | O_CREAT, 0600);
-	char *addr = map(MAP_SHARED, fd);
-	int r;
+	char *addr;
+	int fd, r = map_touched(&fd, &addr);
 
-	if (!addr)
-		return errno;
-	r = touch(addr);
 	if (r)
 		return r;
 	begin(turn);
@@ -267,13 +271,9 @@ static int do_punch_mapped(const struct turn *turn)
 
 static int do_truncate_mapped(const struct turn *turn)
 {
-	int fd = open(path_of("file"), O_RDWR | O_CREAT, 0600);
-	char *addr = map(MAP_SHARED, fd);
-	int r;
+	char *addr;
+	int fd, r = map_touched(&fd, &addr);
 
-	if (!addr)
-		return errno;
-	r = touch(addr);
 	if (r)
 		return r;
 	begin(turn);
