@@ -6,7 +6,6 @@
  */
 #include "fs/kernel_pool.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,6 +15,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "fs/node_share.h"
+#include "fs/numa_policy.h"
 
 #define KERNEL_POOL_LOCK "/run/hugefuse/.kernel-pool.lock"
 
@@ -325,75 +327,6 @@ static int check_available(uint64_t page_size, int64_t missing, int64_t existing
 	return -ENOMEM;
 }
 
-/* On which nodes @pages of those that are free now are. */
-static void place_pages(const struct pool_counts *counts, int64_t pages,
-			int64_t *ret_node_pages)
-{
-	for (int node = 0; node < counts->nr_nodes; node++) {
-		int64_t take = counts->node[node].free < pages ? counts->node[node].free
-							       : pages;
-
-		ret_node_pages[node] = take;
-		pages -= take;
-	}
-}
-
-static int borrow_locked(struct kernel_pool_loan *loan, int64_t pages, int64_t overcommit,
-			 int64_t *ret_node_pages, char *error, size_t error_size)
-{
-	struct pool_counts counts;
-	int64_t existing, missing, got;
-	int r;
-
-	r = kernel_pool_read(loan->page_size, loan->nr_nodes, &counts);
-	if (r < 0)
-		return r;
-	existing = counts.free - counts.resv;
-	missing = pages > existing ? pages - existing : 0;
-	r = check_available(loan->page_size, missing, existing, error, error_size);
-	if (r < 0)
-		return r;
-	for (int node = 0; node < loan->nr_nodes && missing > 0; node++) {
-		got = add_to_node(loan, node, missing / (loan->nr_nodes - node));
-		if (got < 0)
-			continue; /* a node without memory */
-		loan->node_pages[node] = got;
-		missing -= got;
-	}
-	if (missing > 0) {
-		explain_shortage(loan, existing, pages, error, error_size);
-		return -ENOMEM;
-	}
-	r = add_overcommit(loan, overcommit);
-	if (r < 0)
-		return r;
-	loan->overcommit = overcommit;
-	r = kernel_pool_read(loan->page_size, loan->nr_nodes, &counts);
-	if (r == 0)
-		place_pages(&counts, pages, ret_node_pages);
-	return r;
-}
-
-int kernel_pool_borrow(uint64_t page_size, int nr_nodes, int64_t pages, int64_t overcommit,
-		       struct kernel_pool_loan *ret_loan, int64_t *ret_node_pages, char *error,
-		       size_t error_size)
-{
-	struct kernel_pool_loan loan = {
-		.page_size = page_size, .nr_nodes = nr_nodes, .log = ret_loan->log};
-	int lock, r;
-
-	lock = lock_kernel_pool();
-	if (lock < 0)
-		return lock;
-	r = borrow_locked(&loan, pages, overcommit, ret_node_pages, error, error_size);
-	if (r < 0)
-		return_locked(&loan);
-	else
-		*ret_loan = loan;
-	close(lock);
-	return r;
-}
-
 /* @pages that are to come or to go on @node; what is lent can go. */
 static int64_t change_node(struct kernel_pool_loan *loan, int node, int64_t pages)
 {
@@ -410,14 +343,145 @@ static int64_t change_node(struct kernel_pool_loan *loan, int node, int64_t page
 	return got;
 }
 
-/* Each node's share. */
+/* Each node's share, and of those that others have not all of what they have. */
 static int64_t change_nodes(struct kernel_pool_loan *loan, int64_t pages)
 {
-	int64_t done = 0;
+	uint64_t open = numa_policy_memory_nodes();
+	int64_t shares[POOL_MAX_NODES], left = pages, got;
+	int sign = pages < 0 ? -1 : 1;
+
+	while (left != 0 && open) {
+		node_share(sign * left, loan->nr_nodes, open, shares);
+		for (int node = 0; node < loan->nr_nodes; node++) {
+			got = change_node(loan, node, sign * shares[node]);
+			if (got != sign * shares[node] || shares[node] == 0)
+				open &= ~NODE_BIT(node);
+			left -= got;
+		}
+	}
+	return pages - left;
+}
+
+/*
+ * What each node is to get: its share, less what is free there already. Pages that are reserved
+ * may be anywhere: where each node has a number of its own, they are none of its.
+ */
+static int64_t missing_on_nodes(const struct pool_counts *counts, const int64_t *shares,
+				bool exact, int64_t most, int64_t *ret_missing)
+{
+	int64_t total = 0, reserved = exact ? counts->resv : 0, missing;
+
+	for (int node = 0; node < counts->nr_nodes; node++) {
+		missing = shares[node] - counts->node[node].free;
+		if (reserved > 0)
+			missing += reserved < counts->node[node].free ? reserved
+								      : counts->node[node].free;
+		if (missing < 0)
+			missing = 0;
+		if (!exact && missing > most - total)
+			missing = most - total;
+		ret_missing[node] = missing;
+		total += missing;
+	}
+	return total;
+}
+
+static void explain_node(const struct kernel_pool_loan *loan, int node, int64_t wanted,
+			 int64_t got, char *error, size_t error_size)
+{
+	snprintf(error, error_size,
+		 "node %d: %" PRId64 " huge pages of %" PRIu64 " kB are needed there, %" PRId64
+		 " could be had; ask for less on that node, or free memory and try again",
+		 node, wanted, loan->page_size >> 10, got);
+}
+
+/* A page that is to be on one node is of no use on another. */
+static int borrow_exactly(struct kernel_pool_loan *loan, const int64_t *shares,
+			  const int64_t *missing, char *error, size_t error_size)
+{
+	int64_t got;
+
+	for (int node = 0; node < loan->nr_nodes; node++) {
+		got = change_node(loan, node, missing[node]);
+		if (got == missing[node])
+			continue;
+		explain_node(loan, node, shares[node], shares[node] - missing[node] + got,
+			     error, error_size);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int borrow_missing(struct kernel_pool_loan *loan, const int64_t *missing, int64_t pages,
+			  int64_t existing, char *error, size_t error_size)
+{
+	int64_t left = pages - existing;
 
 	for (int node = 0; node < loan->nr_nodes; node++)
-		done += change_node(loan, node, (pages - done) / (loan->nr_nodes - node));
-	return done;
+		left -= change_node(loan, node, missing[node]);
+	if (left > 0)
+		left -= change_nodes(loan, left);
+	if (left <= 0)
+		return 0;
+	explain_shortage(loan, existing, pages, error, error_size);
+	return -ENOMEM;
+}
+
+static int borrow_locked(struct kernel_pool_loan *loan, const struct kernel_pool_wish *wish,
+			 int64_t *ret_node_pages, char *error, size_t error_size)
+{
+	int64_t shares[POOL_MAX_NODES], missing[POOL_MAX_NODES], free[POOL_MAX_NODES];
+	int64_t existing, nr_missing;
+	struct pool_counts counts;
+	int r;
+
+	r = kernel_pool_read(loan->page_size, loan->nr_nodes, &counts);
+	if (r < 0)
+		return r;
+	existing = counts.free - counts.resv;
+	nr_missing = wish->pages > existing ? wish->pages - existing : 0;
+	if (wish->node_pages)
+		memcpy(shares, wish->node_pages, sizeof(shares[0]) * (size_t)loan->nr_nodes);
+	else
+		node_share(wish->pages, loan->nr_nodes, numa_policy_memory_nodes(), shares);
+	nr_missing = missing_on_nodes(&counts, shares, wish->node_pages != NULL, nr_missing,
+				      missing);
+	r = check_available(loan->page_size, nr_missing, existing, error, error_size);
+	if (r == 0 && wish->node_pages)
+		r = borrow_exactly(loan, shares, missing, error, error_size);
+	else if (r == 0)
+		r = borrow_missing(loan, missing, wish->pages, existing, error, error_size);
+	if (r == 0)
+		r = add_overcommit(loan, wish->overcommit);
+	if (r < 0)
+		return r;
+	loan->overcommit = wish->overcommit;
+	r = kernel_pool_read(loan->page_size, loan->nr_nodes, &counts);
+	for (int node = 0; node < loan->nr_nodes; node++)
+		free[node] = counts.node[node].free;
+	if (r == 0)
+		node_share_take(wish->pages, loan->nr_nodes, shares, free, ret_node_pages);
+	return r;
+}
+
+int kernel_pool_borrow(uint64_t page_size, int nr_nodes, const struct kernel_pool_wish *wish,
+		       struct kernel_pool_loan *ret_loan, int64_t *ret_node_pages, char *error,
+		       size_t error_size)
+{
+	struct kernel_pool_loan loan = {
+		.page_size = page_size, .nr_nodes = nr_nodes, .log = ret_loan->log};
+	int lock, r;
+
+	lock = lock_kernel_pool();
+	if (lock < 0)
+		return lock;
+	r = borrow_locked(&loan, wish, ret_node_pages, error, error_size);
+	if (r < 0)
+		return_locked(&loan);
+	else
+		*ret_loan = loan;
+	close(lock);
+	return r;
 }
 
 int64_t kernel_pool_change(struct kernel_pool_loan *loan, int node, int64_t pages,
@@ -437,91 +501,5 @@ int64_t kernel_pool_change(struct kernel_pool_loan *loan, int node, int64_t page
 					  : change_node(loan, node, pages);
 	}
 	close(lock);
-	return r;
-}
-
-int kernel_pool_save(const struct kernel_pool_loan *loan, int dir_fd, const char *name)
-{
-	FILE *file;
-	int fd;
-
-	fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	file = fdopen(fd, "w");
-	if (!file) {
-		close(fd);
-		return -ENOMEM;
-	}
-	fprintf(file, "hugefuse-kernel-pool 1 %" PRIu64 " %d %" PRId64 "\n", loan->page_size,
-		loan->nr_nodes, loan->overcommit);
-	for (int node = 0; node < loan->nr_nodes; node++)
-		fprintf(file, "%" PRId64 "\n", loan->node_pages[node]);
-	return fclose(file) == 0 ? 0 : -errno;
-}
-
-/* The number at *@text, with @end behind it; *@text goes behind that. */
-static int parse_number(const char **text, char end, int64_t *ret_value)
-{
-	long long value;
-	char *rest;
-
-	if (!isdigit((unsigned char)**text))
-		return -EINVAL;
-	errno = 0;
-	value = strtoll(*text, &rest, 10);
-	if (errno || *rest != end)
-		return -EINVAL;
-	*text = rest + 1;
-	*ret_value = value;
-	return 0;
-}
-
-/* Just what kernel_pool_save() writes: a number that was cut off is not taken for another. */
-static int parse_loan(const char *text, struct kernel_pool_loan *loan)
-{
-	static const char magic[] = "hugefuse-kernel-pool 1 ";
-	int64_t page_size, nr_nodes;
-
-	if (strncmp(text, magic, strlen(magic)) != 0)
-		return -EINVAL;
-	text += strlen(magic);
-	if (parse_number(&text, ' ', &page_size) < 0 ||
-	    parse_number(&text, ' ', &nr_nodes) < 0 ||
-	    parse_number(&text, '\n', &loan->overcommit) < 0)
-		return -EINVAL;
-	if (page_size == 0 || (page_size & (page_size - 1)) || nr_nodes < 1 ||
-	    nr_nodes > POOL_MAX_NODES)
-		return -EINVAL;
-	loan->page_size = (uint64_t)page_size;
-	loan->nr_nodes = (int)nr_nodes;
-	for (int node = 0; node < loan->nr_nodes; node++) {
-		if (parse_number(&text, '\n', &loan->node_pages[node]) < 0)
-			return -EINVAL;
-	}
-	return *text ? -EINVAL : 0;
-}
-
-int kernel_pool_load(struct kernel_pool_loan *ret_loan, int dir_fd, const char *name)
-{
-	struct kernel_pool_loan loan = {0};
-	char text[4096]; /* more than the longest loan */
-	ssize_t len;
-	int fd, r;
-
-	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	memset(text, 0, sizeof(text));
-	len = read(fd, text, sizeof(text) - 1);
-	if (len < 0)
-		r = -errno;
-	else if (strlen(text) != (size_t)len)
-		r = -EINVAL;
-	else
-		r = parse_loan(text, &loan);
-	close(fd);
-	if (r == 0)
-		*ret_loan = loan;
 	return r;
 }

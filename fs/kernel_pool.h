@@ -44,14 +44,20 @@ int kernel_pool_read(uint64_t page_size, int nr_nodes, struct pool_counts *ret_c
 int kernel_pool_settle(struct kernel_pool_loan *loan, const struct kernel_pool_step *steps,
 		       int nr);
 
+/* What a mount is to have. */
+struct kernel_pool_wish {
+	int64_t pages;             /* in all */
+	int64_t overcommit;        /* surplus pages more than now */
+	const int64_t *node_pages; /* on each node; NULL: spread evenly as far as can be */
+};
+
 /*
- * Have at least @pages unreserved free pages in the kernel's pool, adding what is missing, and
- * @overcommit surplus pages more than now. Returns 0, what was added in @ret_loan (whose log is
- * told), and in @ret_node_pages on which nodes the @pages are. On failure adds nothing and
- * returns -ENOMEM, with one line in @error that says how many were to be had on which node; or
- * another -errno.
+ * Have at least as many unreserved free pages in the kernel's pool as wished for, adding what
+ * is missing. Returns 0, what was added in @ret_loan (whose log is told), and in
+ * @ret_node_pages on which nodes the pages are. On failure adds nothing and returns -ENOMEM,
+ * with one line in @error that says how many were to be had on which node; or another -errno.
  */
-int kernel_pool_borrow(uint64_t page_size, int nr_nodes, int64_t pages, int64_t overcommit,
+int kernel_pool_borrow(uint64_t page_size, int nr_nodes, const struct kernel_pool_wish *wish,
 		       struct kernel_pool_loan *ret_loan, int64_t *ret_node_pages, char *error,
 		       size_t error_size);
 /*

@@ -172,14 +172,14 @@ static int mount_data(struct mount *mount, const struct mount_pages *pages, char
 static int borrow_pages(struct mount *mount, const struct mount_pages *pages,
 			int64_t *ret_node_pages, char *error, size_t error_size)
 {
+	struct kernel_pool_wish wish = {pages->min, pages->max - pages->min};
 	int r;
 
 	*error = '\0';
 	mount->data_max = pages->data_max;
 	mount->data_min = pages->min;
-	r = kernel_pool_borrow(mount->options->pagesize, mount->nr_nodes, pages->min,
-			       pages->max - pages->min, &mount->loan, ret_node_pages, error,
-			       error_size);
+	r = kernel_pool_borrow(mount->options->pagesize, mount->nr_nodes, &wish, &mount->loan,
+			       ret_node_pages, error, error_size);
 	if (r < 0) {
 		if (!*error)
 			snprintf(error, error_size,

@@ -10,6 +10,7 @@
 #include <numaif.h>
 #include <stddef.h>
 
+#include "fs/node_share.h"
 #include "fs/pool.h"
 
 int numa_policy_nr_nodes(void)
@@ -20,6 +21,18 @@ int numa_policy_nr_nodes(void)
 		return 1;
 	nr = numa_max_node() + 1;
 	return nr > POOL_MAX_NODES ? POOL_MAX_NODES : nr;
+}
+
+uint64_t numa_policy_memory_nodes(void)
+{
+	int nr = numa_policy_nr_nodes();
+	uint64_t nodes = 0;
+
+	for (int node = 0; nr > 1 && node < nr; node++) {
+		if (numa_node_size64(node, NULL) > 0)
+			nodes |= NODE_BIT(node);
+	}
+	return nodes ? nodes : NODE_BIT(0);
 }
 
 void numa_policy_prefer(int node)

@@ -9,6 +9,8 @@
 
 /* The highest memory node + 1, at least 1, at most POOL_MAX_NODES. */
 int numa_policy_nr_nodes(void);
+/* A bit for each node that has memory; node 0's without NUMA support. */
+uint64_t numa_policy_memory_nodes(void);
 /* The calling thread's next page comes from @node if it has one. Nothing to do with one node.
  */
 void numa_policy_prefer(int node);
