@@ -91,6 +91,8 @@ style_packages=(clang-format codespell mandoc shellcheck)
 # shellcheck disable=SC2034
 mount_packages=(tmux procps)
 # shellcheck disable=SC2034
+vm_packages=(qemu-system-x86 busybox-static debian-archive-keyring)
+# shellcheck disable=SC2034
 chroot_packages=(debootstrap debian-archive-keyring)
 
 missing_packages()
