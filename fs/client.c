@@ -33,7 +33,7 @@ int client_new(pid_t pid, uid_t uid, int socket, struct client **ret_client)
 	client->pagemap_fd = -1;
 	client->nr_refs = 1;
 	mutex_init(&client->lock, LOCK_RANK_CLIENT);
-	process_read(pid, &client->process);
+	process_read_of_user(pid, uid, &client->process);
 	/* Now: once the process's first thread has ended it shows nothing any more. */
 	client_pagemap(client);
 	*ret_client = client;

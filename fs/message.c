@@ -320,6 +320,8 @@ static int message_fork(const struct message_context *context, struct client *cl
 	struct hugefuse_reply reply;
 	int r = -EINVAL;
 
+	if (msg->address == 0 && received->nr_fds > 0)
+		return send_error(client, r);
 	parent = control_find_mapping(context->control, msg->mapping);
 	if (!parent || parent->client->uid != client->uid || parent->key[0] != msg->key[0] ||
 	    parent->key[1] != msg->key[1]) {
@@ -334,8 +336,15 @@ static int message_fork(const struct message_context *context, struct client *cl
 	if (r < 0)
 		return send_error(client, r);
 	reply = mapping_reply(mapping);
-	client_add_mapping(client, mapping);
-	return send_reply(client, &reply, -1);
+	client_add_mapping(client, mapping_ref(mapping));
+	if (msg->address != 0)
+		r = register_mapping(context, mapping, received);
+	if (r < 0) {
+		mapping_unmap(mapping, 0, UINT64_MAX);
+		control_reap(context->control, client);
+	}
+	mapping_put(mapping);
+	return r < 0 ? send_error(client, r) : send_reply(client, &reply, -1);
 }
 
 /* A range that this client had mapped when the daemon died that we have taken over from. */

@@ -3,6 +3,7 @@
 #include "fs/process.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,27 +57,57 @@ static void read_status(pid_t pid, struct process *process)
 	fclose(file);
 }
 
-/* Whether the process is in another namespace of that kind than this one. */
-static bool is_other(pid_t pid, const char *kind)
-{
-	char path[48], own[64], its[64];
-	ssize_t own_len, its_len;
+/* This process's own namespaces, which it never leaves. */
+struct own_namespace {
+	const char *kind;
+	char name[64];
+	ssize_t length;
+};
 
-	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
-	own_len = readlink(path, own, sizeof(own));
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
-	its_len = readlink(path, its, sizeof(its));
-	return own_len > 0 && its_len > 0 &&
-	       (own_len != its_len || memcmp(own, its, (size_t)own_len) != 0);
+static struct own_namespace own_pid_ns = {.kind = "pid"}, own_mnt_ns = {.kind = "mnt"};
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static ssize_t read_namespace(const char *process, const char *kind, char name[64])
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%s/ns/%s", process, kind);
+	return readlink(path, name, 64);
+}
+
+static void read_own_namespaces(void)
+{
+	own_pid_ns.length = read_namespace("self", own_pid_ns.kind, own_pid_ns.name);
+	own_mnt_ns.length = read_namespace("self", own_mnt_ns.kind, own_mnt_ns.name);
+}
+
+static bool is_other(pid_t pid, const struct own_namespace *own)
+{
+	char process[16], name[64];
+	ssize_t length;
+
+	snprintf(process, sizeof(process), "%d", pid);
+	length = read_namespace(process, own->kind, name);
+	return own->length > 0 && length > 0 &&
+	       (own->length != length || memcmp(own->name, name, (size_t)length) != 0);
+}
+
+void process_read_of_user(pid_t pid, uid_t uid, struct process *ret_process)
+{
+	pthread_once(&once, read_own_namespaces);
+	*ret_process = (struct process){.pid = pid, .ns_pid = pid, .uid = uid};
+	read_comm(pid, ret_process->comm);
+	ret_process->other_pid_ns = is_other(pid, &own_pid_ns);
+	ret_process->other_mnt_ns = is_other(pid, &own_mnt_ns);
+	if (ret_process->other_pid_ns)
+		read_status(pid, ret_process);
 }
 
 void process_read(pid_t pid, struct process *ret_process)
 {
-	*ret_process = (struct process){.pid = pid, .ns_pid = pid};
-	read_comm(pid, ret_process->comm);
-	read_status(pid, ret_process);
-	ret_process->other_pid_ns = is_other(pid, "pid");
-	ret_process->other_mnt_ns = is_other(pid, "mnt");
+	process_read_of_user(pid, 0, ret_process);
+	if (!ret_process->other_pid_ns)
+		read_status(pid, ret_process);
 }
 
 const char *process_namespaces(const struct process *process)

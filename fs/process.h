@@ -15,5 +15,7 @@ struct process {
 
 /* Fill in what can be found of @pid; what cannot is as of one in the daemon's namespaces. */
 void process_read(pid_t pid, struct process *ret_process);
+/* The same, in fewer steps, of one that is known to be @uid's: a client waits for this. */
+void process_read_of_user(pid_t pid, uid_t uid, struct process *ret_process);
 /* "-", "pid", "mnt" or "pid,mnt": which namespaces are others. */
 const char *process_namespaces(const struct process *process);

@@ -93,18 +93,19 @@ enum hugefuse_msg_type {
 	HUGEFUSE_MSG_REGISTER,   /* mapping id, address, userfaultfds -> */
 	HUGEFUSE_MSG_UNMAP,      /* mapping id, range: it has been unmapped */
 	HUGEFUSE_MSG_POPULATE,   /* mapping id, range: instantiate it now */
-	HUGEFUSE_MSG_FORK, /* the parent's mapping id and key -> a mapping id of one's own */
+	HUGEFUSE_MSG_FORK, /* the parent's mapping id and key -> a mapping id of one's own; with
+			    * an address it is registered too */
 	HUGEFUSE_MSG_REATTACH, /* the same of one's own, which a daemon had that died */
 };
 
 struct hugefuse_msg {
 	uint32_t type;
-	uint32_t nr_shards;    /* REGISTER: descriptors that come with it */
+	uint32_t nr_shards;    /* REGISTER, FORK: descriptors that come with it */
 	uint64_t mapping;      /* id; FORK: the parent's */
 	uint64_t key[2];       /* ATTACH: the token; FORK, REATTACH: the mapping's key */
 	uint64_t address;      /* bytes */
 	uint64_t length;       /* bytes */
-	uint64_t shard_length; /* REGISTER: bytes that each descriptor but the last covers */
+	uint64_t shard_length; /* of nr_shards: bytes that each but the last covers */
 	uint64_t offset;       /* FORK, REATTACH: in the file, bytes */
 };
 _Static_assert(sizeof(struct hugefuse_msg) == 64, "ABI");

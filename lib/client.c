@@ -77,24 +77,30 @@ static size_t round_up(size_t length, size_t page_size)
 	return (length + page_size - 1) / page_size * page_size;
 }
 
-/* Cover @region with userfaultfds and hand them over. */
+int call_with_fault_fds(const struct region *region, struct hugefuse_msg *msg,
+			struct hugefuse_reply *ret_reply)
+{
+	int fds[HUGEFUSE_MAX_SHARDS], r;
+
+	msg->address = (uintptr_t)region->addr;
+	msg->length = region->length;
+	msg->shard_length = region->shard_length;
+	if (region->shard_length > 0)
+		msg->nr_shards =
+			fault_fd_cover(region->addr, region->length, region->shard_length, fds);
+	r = connection_call(region->connection, msg, fds, msg->nr_shards, ret_reply, NULL);
+	fault_fd_close(fds, msg->nr_shards);
+	return r;
+}
+
 int register_region(struct region *region)
 {
 	struct hugefuse_msg msg = {
 		.type = HUGEFUSE_MSG_REGISTER,
 		.mapping = region->mapping,
-		.address = (uintptr_t)region->addr,
-		.length = region->length,
-		.shard_length = region->shard_length,
 	};
-	int fds[HUGEFUSE_MAX_SHARDS], r;
 
-	if (region->shard_length > 0)
-		msg.nr_shards =
-			fault_fd_cover(region->addr, region->length, region->shard_length, fds);
-	r = connection_call(region->connection, &msg, fds, msg.nr_shards, NULL, NULL);
-	fault_fd_close(fds, msg.nr_shards);
-	return r;
+	return call_with_fault_fds(region, &msg, NULL);
 }
 
 /* Tell the daemon that a part of a mapping has gone. If it has gone itself, it knows. */

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "connection.h"
-#include "hugefuse_protocol.h"
 #include "region.h"
 
 #define FORK_TIMEOUT_MS 1000
@@ -30,7 +29,6 @@ int fork_attach(struct region *region)
 		.type = HUGEFUSE_MSG_FORK,
 		.mapping = region->mapping,
 		.key = {region->key[0], region->key[1]},
-		.length = region->length,
 		.offset = region->offset,
 	};
 	struct hugefuse_reply reply;
@@ -38,14 +36,14 @@ int fork_attach(struct region *region)
 
 	r = connection_open(region->connection);
 	if (r == 0)
-		r = connection_call(region->connection, &msg, NULL, 0, &reply, NULL);
+		r = call_with_fault_fds(region, &msg, &reply);
 	if (r < 0)
 		return r;
 	region->mapping = reply.mapping;
 	region->key[0] = reply.key[0];
 	region->key[1] = reply.key[1];
 	region->first_offset = region->offset;
-	return register_region(region);
+	return 0;
 }
 
 /* Forget the pages of [addr, addr + length) that are not mapped any more. */

@@ -2,6 +2,7 @@
 /* What a fork(2) needs: the child attaches for itself. And what it needs of lib/client.c. */
 #pragma once
 
+#include "hugefuse_protocol.h"
 #include "region.h"
 
 /* Once, before there are regions. */
@@ -16,7 +17,13 @@ int fork_attach(struct region *region);
 /* The library's lock, with all signals blocked. */
 void lock_library(void);
 void unlock_library(void);
-/* Cover @region with userfaultfds and hand them over. 0 or -errno. */
+/*
+ * Cover @region with userfaultfds, if it needs any, and send them with @msg, which says where
+ * @region is. 0 or -errno.
+ */
+int call_with_fault_fds(const struct region *region, struct hugefuse_msg *msg,
+			struct hugefuse_reply *ret_reply);
+/* Hand the userfaultfds of @region over. 0 or -errno. */
 int register_region(struct region *region);
 /* Tell the daemon that a part of a mapping has gone. */
 void tell_unmapped(const struct region *part, void *data);

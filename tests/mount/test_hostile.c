@@ -128,6 +128,12 @@ static int send_wrong_others(void *data)
 		msg.length = bad[i];
 		child_check(raw_call(mapping.sock, &msg, NULL, 0, NULL, NULL) == -EINVAL);
 		msg.length = 2 * PAGE_2M;
+		/* It would be registered too. */
+		msg.address = PAGE_2M + 1;
+		child_check(raw_call(mapping.sock, &msg, NULL, 0, NULL, NULL) == -EINVAL);
+		msg.address = 0;
+		child_check(raw_call(mapping.sock, &msg, &mapping.sock, 1, NULL, NULL) ==
+			    -EINVAL);
 		/* One that no daemon has died under. */
 		msg.type = HUGEFUSE_MSG_REATTACH;
 		child_check(raw_call(mapping.sock, &msg, NULL, 0, NULL, NULL) == -EPERM);
