@@ -37,7 +37,8 @@ enum lock_rank {
 	LOCK_RANK_REGION_MAP, /* region maps: from here on no blocking call and no allocation */
 	LOCK_RANK_SUBPOOL,
 	LOCK_RANK_POOL,
-	LOCK_RANK_LEAF, /* statistics and queues, nothing is taken inside */
+	LOCK_RANK_SPLIT_QUEUE, /* huge pages that may be split */
+	LOCK_RANK_LEAF,        /* statistics and queues, nothing is taken inside */
 	NR_LOCK_RANKS,
 };
 

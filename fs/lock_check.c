@@ -24,6 +24,7 @@ static const char *const rank_names[NR_LOCK_RANKS] = {
 	[LOCK_RANK_REGION_MAP] = "region_map",
 	[LOCK_RANK_SUBPOOL] = "subpool",
 	[LOCK_RANK_POOL] = "pool",
+	[LOCK_RANK_SPLIT_QUEUE] = "split_queue",
 	[LOCK_RANK_LEAF] = "leaf",
 };
 

@@ -4,6 +4,8 @@
  * as far as they are long. Then nothing can be missing that somebody else might take, and a
  * page is entered into the map when it is there rather than before: there is nothing to undo.
  */
+#include <errno.h>
+
 #include "fs/page.h"
 #include "fs/page_change.h"
 #include "fs/page_maps.h"
@@ -37,22 +39,25 @@ int page_run_present(struct page_space *space, int64_t from, int64_t to)
 
 int page_run_absent(struct page_space *space, int64_t from, int64_t to)
 {
-	struct region_change change;
+	struct region_change *changes;
 	int64_t nr;
-	int r;
 
 	if (from >= to)
 		return 0;
-	r = region_change_init(&change, from, to);
-	if (r < 0)
-		return r;
+	changes = page_changes_new(space->nr_nodes);
+	if (!changes)
+		return -ENOMEM;
 	rwsem_write_lock(space->lock);
-	nr = region_map_delete_locked(&space->inst[RUN_NODE], &change);
-	pool_put_pages(&space->core->pool, RUN_NODE, nr, nr);
-	if (nr > 0)
-		trace_page_freed(space->object, from, nr, RUN_NODE);
+	for (int node = 0; node < space->nr_nodes; node++) {
+		page_change_set(&changes[node], from, to);
+		nr = region_map_delete_locked(&space->inst[node], &changes[node]);
+		if (nr > 0) {
+			pool_put_pages(&space->core->pool, node, nr, nr);
+			trace_page_freed(space->object, from, nr, node);
+		}
+	}
 	rwsem_write_unlock(space->lock);
-	region_change_free(&change);
+	page_changes_free(changes, space->nr_nodes);
 	return 0;
 }
 
@@ -86,8 +91,11 @@ int page_run_populate(struct page_space *space, int64_t from, int64_t to)
 		if (r == 0)
 			r = page_run_present(space, run.from, run.to);
 		mutex_unlock(mutex);
-		if (r < 0)
+		if (r < 0) {
+			/* All of the rest may be wanting. */
+			space->core->nr_short += to - run.from;
 			return r;
+		}
 	}
 	return 0;
 }
