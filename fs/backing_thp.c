@@ -276,6 +276,7 @@ static const struct backing_ops thp_ops = {
 	.populate_run = thp_populate_run,
 	.punch = thp_punch,
 	.present = thp_present,
+	.is_huge = is_huge,
 	.count = thp_count,
 	.read = thp_read,
 	.write = thp_write,
@@ -349,6 +350,16 @@ int64_t backing_thp_nr_fallbacks(struct backing *backing)
 void backing_thp_clear_fallbacks(struct backing *backing)
 {
 	to_thp(backing)->nr_fallbacks = 0;
+}
+
+bool backing_thp_is_alone(struct backing_file *file)
+{
+	int fd = to_file(file)->fd;
+
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		return false;
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return true;
 }
 
 int backing_thp_fd(struct backing_file *file)

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fs/backing.h"
@@ -36,6 +37,11 @@ void backing_thp_clear_fallbacks(struct backing *backing);
 
 /* How many pages of [from, to) are there, or -errno. */
 int64_t backing_thp_count(struct backing_file *file, int64_t from, int64_t to);
+/*
+ * Whether nobody else has the file open, nor mapped: asked with a lease, for which SIGIO has to
+ * be ignored. false also where that cannot be said.
+ */
+bool backing_thp_is_alone(struct backing_file *file);
 /* The descriptor of a file of this backing, open for reading and writing; the backing's own. */
 int backing_thp_fd(struct backing_file *file);
 /* Make one huge page of the base pages around page @idx, where the file is long enough. Not an

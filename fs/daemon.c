@@ -41,6 +41,7 @@
 #include "fs/probe_kernel.h"
 #include "fs/rlimits.h"
 #include "fs/run_dir.h"
+#include "fs/split_thread.h"
 
 #define LINGER_NS 1000000000ULL
 
@@ -48,6 +49,7 @@ struct daemon {
 	const struct daemon_config *config;
 	struct mount mount;
 	struct fuse_session *session;
+	struct split_thread *split_thread;
 	pthread_t main_thread, signal_thread;
 	_Atomic bool terminating; /* a signal has come */
 	_Atomic bool stopping;    /* the signal thread is to end */
@@ -72,6 +74,7 @@ static void block_signals(sigset_t *ret_set)
 	sigaction(SIGUSR1, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGIO, SIG_IGN); /* of a lease that is broken */
 	sigemptyset(ret_set);
 	sigaddset(ret_set, SIGINT);
 	sigaddset(ret_set, SIGTERM);
@@ -173,6 +176,8 @@ static int start_services(struct daemon *daemon)
 		r = run_dir_note(mount->state_fd, "socket", path);
 	if (r == 0)
 		r = control_new(mount, path, &mount->control);
+	if (r == 0)
+		r = split_thread_new(mount, &daemon->split_thread);
 	return r;
 }
 
@@ -181,6 +186,7 @@ static void stop_services(struct daemon *daemon)
 	/* The control thread hands what it drops to the fault threads, which may still look at
 	 * it. */
 	control_stop(daemon->mount.control);
+	split_thread_free(daemon->split_thread);
 	fault_service_free(daemon->mount.fault_service);
 	control_free(daemon->mount.control);
 	daemon->mount.control = NULL;

@@ -43,6 +43,7 @@ void file_sized_balance(struct mount *mount)
 		log_warning_once(&logged,
 				 "the memory of freed pages was taken by somebody else: %s",
 				 strerror(-r));
+	split_check_pressure(mount);
 }
 
 static int64_t unit_floor(const struct page_space *pages, off_t offset)
@@ -65,6 +66,8 @@ static int reserve(struct mount *mount, struct page_space *pages, int64_t from, 
 
 	if (r > 0)
 		file_sized_balance(mount);
+	if (r == -ENOMEM)
+		split_note_refused(mount, pages->subpool);
 	return r == -ENOMEM ? -ENOSPC : (int)(r < 0 ? r : 0);
 }
 
@@ -99,7 +102,8 @@ static int set_size(struct page_space *pages, off_t size)
 	return ftruncate(backing_thp_fd(pages->file), size) < 0 ? -errno : 0;
 }
 
-static int shrink_locked(struct mount *mount, struct page_space *pages, off_t size)
+static int shrink_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
+			 off_t size)
 {
 	int64_t nr_pages = unit_ceil(pages, size);
 	int r;
@@ -108,6 +112,7 @@ static int shrink_locked(struct mount *mount, struct page_space *pages, off_t si
 	if (r == 0)
 		r = page_forget(pages, nr_pages, REGION_END);
 	set_end(pages, nr_pages);
+	split_cut_locked(mount, inode, pages, nr_pages);
 	file_sized_balance(mount);
 	return r;
 }
@@ -170,7 +175,9 @@ static int resize(struct mount *mount, struct inode *inode, off_t size, bool onl
 	else if (size > old)
 		r = extend_locked(mount, pages, old, size);
 	else if (!only_grow)
-		r = shrink_locked(mount, pages, size); /* the same size frees what is behind */
+		r = shrink_locked(mount, inode, pages,
+				  size); /* the same size frees what is behind */
+	split_check_pressure(mount);
 	rwsem_write_unlock(&inode->lock);
 	return r;
 }
@@ -264,7 +271,11 @@ static ssize_t write_locked(struct mount *mount, struct inode *inode, struct pag
 	if (n > 0)
 		n = pages->file->backing->ops->write(pages->file, buf, (size_t)n, offset);
 	end = n > 0 ? offset + n : size;
+	if (n == -ENOSPC || n == -ENOMEM)
+		mount->core.nr_short += unit_ceil(pages, (off_t)len) + 1;
 	if (n > 0) {
+		split_written_locked(mount, inode, unit_floor(pages, offset),
+				     unit_ceil(pages, end));
 		r = page_run_present(pages, unit_floor(pages, offset), unit_ceil(pages, end));
 		if (r < 0)
 			n = r;
@@ -312,7 +323,8 @@ ssize_t file_sized_write(struct mount *mount, struct inode *inode, const void *b
 	if (n == 0)
 		n = write_locked(mount, inode, pages, buf, len, offset, size);
 	if (n < 0 && size > before)
-		shrink_locked(mount, pages, before);
+		shrink_locked(mount, inode, pages, before);
+	split_check_pressure(mount);
 out_unlock:
 	rwsem_write_unlock(&inode->lock);
 	return n;
@@ -339,29 +351,8 @@ void file_sized_trim(struct mount *mount, struct inode *inode)
 	file_sized_balance(mount);
 }
 
-static int punch_locked(struct mount *mount, struct page_space *pages, off_t offset, off_t end,
-			off_t size)
-{
-	int64_t from = unit_ceil(pages, offset), to = unit_floor(pages, end);
-	int64_t behind = unit_ceil(pages, size);
-	int r;
-
-	do
-		r = fallocate(backing_thp_fd(pages->file),
-			      FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, end - offset);
-	while (r < 0 && errno == EINTR);
-	if (r < 0)
-		return -errno;
-	/* Inside the file they are reserved again; behind its end they are nothing any more. */
-	r = page_run_absent(pages, from, to < behind ? to : behind);
-	if (r == 0 && to > behind)
-		r = page_forget(pages, from > behind ? from : behind, to);
-	file_sized_balance(mount);
-	return r;
-}
-
-static int allocate_locked(struct mount *mount, struct page_space *pages, off_t offset,
-			   off_t end, off_t size, bool keep_size)
+static int allocate_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
+			   off_t offset, off_t end, off_t size, bool keep_size)
 {
 	int64_t from = unit_floor(pages, offset), to = unit_ceil(pages, end);
 	struct region_map added;
@@ -378,6 +369,8 @@ static int allocate_locked(struct mount *mount, struct page_space *pages, off_t 
 			r = page_run_populate(pages, from, to);
 		if (r < 0)
 			unreserve(mount, pages, &added);
+		else
+			split_written_locked(mount, inode, from, to); /* they are to stay */
 	}
 	region_map_deinit(&added);
 	return r;
@@ -397,9 +390,10 @@ int file_sized_fallocate(struct mount *mount, struct inode *inode, int mode, off
 	inode->ahead_end =
 		0; /* whatever is behind the end is what was asked for, from now on */
 	if (r == 0 && mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
-		r = punch_locked(mount, pages, offset, end, size);
+		r = file_sized_punch_locked(mount, inode, pages, mode, offset, end, size);
 	if (r == 0 && !(mode & FALLOC_FL_PUNCH_HOLE))
-		r = allocate_locked(mount, pages, offset, end, size, keep_size);
+		r = allocate_locked(mount, inode, pages, offset, end, size, keep_size);
+	split_check_pressure(mount);
 	rwsem_write_unlock(&inode->lock);
 	return r;
 }
@@ -412,6 +406,8 @@ off_t file_sized_seek(struct mount *mount, struct inode *inode, off_t offset, in
 
 	if (r < 0)
 		return r;
+	if (inode->split.nr_noted > 0)
+		return split_seek(inode, pages, offset, whence);
 	at = lseek(backing_thp_fd(pages->file), offset, whence);
 	return at < 0 ? -errno : at;
 }
@@ -428,7 +424,7 @@ int64_t file_sized_reserve(struct mount *mount, struct inode *inode, off_t offse
 	r = size < 0 ? (int)size : inode_pages(mount, inode, &pages);
 	if (r == 0) {
 		page_space_read(pages, &before);
-		r = allocate_locked(mount, pages, offset, offset + len, size, true);
+		r = allocate_locked(mount, inode, pages, offset, offset + len, size, true);
 		page_space_read(pages, &after);
 	}
 	rwsem_write_unlock(&inode->lock);

@@ -24,6 +24,16 @@ int file_sized_fallocate(struct mount *mount, struct inode *inode, int mode, off
 off_t file_sized_seek(struct mount *mount, struct inode *inode, off_t offset, int whence);
 int64_t file_sized_reserve(struct mount *mount, struct inode *inode, off_t offset, off_t len);
 
+/*
+ * Free what the pages of [offset, end) have, in a file of @size bytes, and zero what they cover
+ * in part. Under the file's lock, for writing. 0 or -errno.
+ */
+int file_sized_punch(struct page_space *pages, off_t offset, off_t end, off_t size);
+
+/* The same for fallocate(2) with @mode: holes that are part of a huge page may be noted. */
+int file_sized_punch_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
+			    int mode, off_t offset, off_t end, off_t size);
+
 /* Nobody writes to it any more: give back what was allocated behind its end for that. */
 void file_sized_trim(struct mount *mount, struct inode *inode);
 

@@ -57,7 +57,7 @@ static int new_open_file(struct mount *mount, struct inode *inode, int flags,
 		return -ESTALE;
 	}
 	*file = (struct open_file){.inode = inode, .flags = flags};
-	file->passthrough_id = passthrough_get(mount, inode);
+	file->passthrough_id = passthrough_get(mount, inode, flags & O_ACCMODE);
 	if (file->passthrough_id < 0) {
 		err = file->passthrough_id;
 		passthrough_put(mount, inode);

@@ -22,6 +22,7 @@
 
 #include "fs/mount.h"
 #include "fs/rcu.h"
+#include "fs/split.h"
 #include "fs/tenant.h"
 
 #define TABLE_MIN_BUCKETS 1024
@@ -371,6 +372,7 @@ static void wait_for_readers(struct inode_table *table)
 static void free_content(struct mount *mount, struct inode *inode, struct page_space *pages,
 			 struct backing_file *file, bool remove)
 {
+	split_forget(mount, inode);
 	remove = remove && !mount->abandoned;
 	/* A process may have mapped it and closed it: then they are freed when that ends. */
 	if (remove && pages && mount->backing->reserves_size && !is_empty(pages) &&

@@ -34,6 +34,7 @@
 
 #include "fs/lock.h"
 #include "fs/page.h"
+#include "fs/split_notes.h"
 
 struct mount;
 struct tenant;
@@ -67,6 +68,9 @@ struct inode {
 	_Atomic int32_t passthrough_id; /* lock, but for a look; 0: none */
 	_Atomic int64_t
 		ahead_end; /* lock; pages up to here are allocated for writes; 0: none */
+	/* Holes that were noted; lock, but for its number. None unless all_stores_seen. */
+	struct split_notes split;
+	bool all_stores_seen; /* lock; nobody can store into it without our seeing it */
 	_Atomic(struct page_space *) pages;          /* made on first use; NULL until then */
 	_Atomic(struct backing_file *) backing_file; /* set before pages */
 	_Atomic(struct stat *)

@@ -16,6 +16,17 @@
 
 #define STAT_BLOCK_SIZE 512 /* of st_blocks, whatever st_blksize */
 
+/* What is noted is a hole to whoever asks, though its pages are there still. */
+static void subtract_noted(const struct mount *mount, const struct inode *inode,
+			   struct stat *st)
+{
+	blkcnt_t noted =
+		inode->split.nr_noted * (blkcnt_t)(mount->backing->page_size / STAT_BLOCK_SIZE);
+
+	/* It may have been punched since @st was made. */
+	st->st_blocks -= noted < st->st_blocks ? noted : st->st_blocks;
+}
+
 void inode_adjust_stat(struct mount *mount, struct inode *inode, struct stat *st)
 {
 	struct page_space_counts counts = {};
@@ -33,6 +44,7 @@ void inode_adjust_stat(struct mount *mount, struct inode *inode, struct stat *st
 		st->st_blocks =
 			counts.instantiated * (mount->backing->page_size / STAT_BLOCK_SIZE);
 	}
+	subtract_noted(mount, inode, st);
 	/* Whoever maps it may write to it at any time: what the page cache has is not valid. */
 	if (inode->nr_cached > 0 && inode->nr_mappings > 0)
 		clock_gettime(CLOCK_REALTIME, &st->st_mtim);

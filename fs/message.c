@@ -19,6 +19,7 @@
 #include "fs/fault_service.h"
 #include "fs/log.h"
 #include "fs/populate.h"
+#include "fs/split.h"
 
 #define MAPPINGS_PER_CLIENT 65536 /* the kernel's own limit: vm.max_map_count */
 
@@ -92,6 +93,19 @@ static struct hugefuse_reply mapping_reply(const struct mapping *mapping)
 	};
 }
 
+/* Whoever has a descriptor of the file's pages can map and store into them. */
+static void expect_stores(const struct mapping *mapping)
+{
+	struct inode *inode = mapping->inode;
+	struct page_space *pages;
+
+	rwsem_write_lock(&inode->lock);
+	pages = inode->pages;
+	if (pages)
+		split_open_locked(mapping->mount, inode, pages, mapping->access_mode, false);
+	rwsem_write_unlock(&inode->lock);
+}
+
 static int message_attach(const struct message_context *context, struct client *client,
 			  struct received *received)
 {
@@ -109,6 +123,7 @@ static int message_attach(const struct message_context *context, struct client *
 		return send_error(client, r);
 	}
 	file = mapping->inode->backing_file;
+	expect_stores(mapping);
 	fd = file->backing->ops->file_descriptor(file, mapping->access_mode);
 	if (fd < 0) {
 		mapping_abort(mapping);

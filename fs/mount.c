@@ -236,6 +236,7 @@ int mount_init_objects(struct mount *mount, const struct mount_pages *pages,
 	if (r < 0)
 		goto out_error;
 	tenants_init(&mount->tenants);
+	split_init(&mount->split, options, mount->core.pool.counts.nr_nodes, mount->is_thp);
 	mount->has_inodes = true;
 	return 0;
 
@@ -493,6 +494,7 @@ void mount_deinit(struct mount *mount)
 	if (mount->has_inodes) {
 		tenants_deinit(mount);
 		inode_table_deinit(mount);
+		split_deinit(&mount->split);
 	}
 	if (mount->has_orphans)
 		orphans_deinit(&mount->orphans);

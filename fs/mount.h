@@ -18,6 +18,7 @@
 #include "fs/options.h"
 #include "fs/orphan.h"
 #include "fs/page.h"
+#include "fs/split.h"
 #include "fs/state.h"
 #include "fs/tenant.h"
 
@@ -58,6 +59,7 @@ struct mount {
 	struct page_core core;
 	struct inode_table inodes;
 	struct tenants tenants;
+	struct split split;           /* of backing=thp */
 	struct fuse_session *session; /* set by the daemon */
 	bool has_passthrough;         /* set at FUSE's init */
 	int passthrough_fd;

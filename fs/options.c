@@ -16,6 +16,7 @@
 
 #include "fs/memparse.h"
 #include "fs/options.h"
+#include "fs/options_policy.h"
 
 #define PAGESIZE_2M       (UINT64_C(2) << 20)
 #define PAGESIZE_1G       (UINT64_C(1) << 30)
@@ -267,6 +268,8 @@ enum option_group {
 	GROUP_AHEAD,
 	GROUP_ON_EXHAUSTED,
 	GROUP_PLAIN,
+	GROUP_SPLIT_QUEUE,
+	GROUP_SPLIT_MARKS,
 	GROUP_LOCKSTAT,
 	GROUP_FSNAME,
 	GROUP_SOURCE,
@@ -285,7 +288,7 @@ enum option_group {
 	NR_OPTION_GROUPS,
 };
 
-_Static_assert(NR_OPTION_GROUPS <= 32, "mount_options.given has a bit per group");
+_Static_assert(NR_OPTION_GROUPS <= 64, "mount_options.given has a bit per group");
 
 enum option_kind {
 	OPTION_VALUE,  /* name=value, through set() */
@@ -341,6 +344,10 @@ static const struct option_spec option_table[] = {
 	VALUE("on_exhausted", GROUP_ON_EXHAUSTED, set_on_exhausted,
 	      "sigbus, wait, or wait=SECONDS with 1 to 4294967295 seconds"),
 	VALUE("plain", GROUP_PLAIN, set_plain, "auto, deny or cached"),
+	VALUE("split_queue", GROUP_SPLIT_QUEUE, options_set_split_queue,
+	      "off, global, tenant or tenant-node"),
+	VALUE("split_marks", GROUP_SPLIT_MARKS, options_set_split_marks,
+	      "two numbers from 0 to 100, LOW:HIGH, of which the first is not more"),
 	VALUE("fsname", GROUP_FSNAME, set_fsname, "a name"),
 	VALUE("source", GROUP_SOURCE, set_source, "a directory on hugetlbfs or tmpfs"),
 	FLAG("lockstat", GROUP_LOCKSTAT, lockstat, true),
@@ -398,7 +405,7 @@ bool options_is_given(const struct mount_options *options, const char *name)
 {
 	const struct option_spec *spec = find_option(name);
 
-	return spec && options->given & (1u << spec->group);
+	return spec && options->given & (UINT64_C(1) << spec->group);
 }
 
 /* ---- parsing ---- */
@@ -485,7 +492,7 @@ static int apply_option(struct mount_options *options, char *item, char *error,
 		put_unknown(item, error, error_size);
 		return -EINVAL;
 	}
-	if (spec->group != GROUP_NONE && options->given & (1u << spec->group)) {
+	if (spec->group != GROUP_NONE && options->given & (UINT64_C(1) << spec->group)) {
 		put_error(
 			error, error_size,
 			"option '%s%s%s': it or its opposite was given before; accepted is one",
@@ -493,7 +500,7 @@ static int apply_option(struct mount_options *options, char *item, char *error,
 		return -EINVAL;
 	}
 	if (spec->group != GROUP_NONE)
-		options->given |= 1u << spec->group;
+		options->given |= UINT64_C(1) << spec->group;
 	if (spec->kind == OPTION_IGNORE)
 		return 0;
 	if (spec->kind == OPTION_VALUE)

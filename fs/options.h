@@ -10,6 +10,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "fs/split_queue.h"
+
+/* Of a node's pages: below the first the shrinker begins, and ends at the second. */
+#define SPLIT_LOW_PERCENT  5
+#define SPLIT_HIGH_PERCENT 10
+
 #define OPTIONS_SIZE_UNSET UINT64_MAX
 
 /* A size as given: bytes, or per cent of the kernel's pool of that page size. */
@@ -55,6 +61,8 @@ struct mount_options {
 	enum on_exhausted on_exhausted;
 	uint64_t wait_seconds; /* on_exhausted=wait[=seconds]; UINT64_MAX: no limit */
 	enum plain_mmap plain;
+	enum split_mode split_queue;
+	uint32_t split_low, split_high; /* per cent of a node's pages that are free */
 	bool lockstat;
 
 	/* The generic ones of mount(8). */
@@ -63,7 +71,7 @@ struct mount_options {
 	char *source; /* the directory that the pages come from; owned, NULL: mounts of its own
 		       */
 
-	uint32_t given; /* private: a bit for each option seen, to notice repetitions */
+	uint64_t given; /* private: a bit for each option seen, to notice repetitions */
 };
 
 static inline bool options_size_is_set(const struct option_size *size)

@@ -28,6 +28,9 @@ void options_init(struct mount_options *options)
 		.mode = 0755,
 		.on_exhausted = ON_EXHAUSTED_SIGBUS,
 		.wait_seconds = UINT64_MAX,
+		.split_queue = SPLIT_OFF,
+		.split_low = SPLIT_LOW_PERCENT,
+		.split_high = SPLIT_HIGH_PERCENT,
 		.lockstat = true,
 		.allow_other = true, /* hugetlbfs knows no other */
 	};
@@ -127,6 +130,8 @@ static void print_faults(struct printer *printer, const struct mount_options *op
 	      options->plain == PLAIN_CACHED ? "cached"
 	      : options->plain == PLAIN_DENY ? "deny"
 					     : "auto");
+	print(printer, ",split_queue=%s,split_marks=%" PRIu32 ":%" PRIu32,
+	      split_mode_names[options->split_queue], options->split_low, options->split_high);
 	print(printer, ",%s", options->lockstat ? "lockstat" : "nolockstat");
 }
 

@@ -39,6 +39,7 @@ int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pag
 	if (r < 0)
 		goto out_pool;
 	core->unreserved = NULL;
+	core->nr_short = 0;
 	core->region_lock_global = region_lock_global;
 	rwsem_init(&core->region_lock, LOCK_RANK_REGION_MAP);
 	return 0;

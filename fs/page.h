@@ -38,7 +38,9 @@ struct page_core {
 	/* set before use, may be NULL: page @idx of file @object is about not to be reserved */
 	void (*unreserved)(void *data, uint64_t object, int64_t idx);
 	void *unreserved_data;
-	bool region_lock_global;  /* set at init: region_lock=global */
+	_Atomic int64_t
+		nr_short;        /* pages that the backing had no memory for, and should have */
+	bool region_lock_global; /* set at init: region_lock=global */
 	struct rwsem region_lock; /* the one for all, if so */
 };
 

@@ -8,6 +8,7 @@
 
 #include "fs/backing_thp.h"
 #include "fs/mount.h"
+#include "fs/split.h"
 
 /* include/uapi/linux/fuse.h, which is older here and there. */
 struct backing_map {
@@ -46,16 +47,22 @@ static int open_locked(struct mount *mount, struct inode *inode)
 	return 0;
 }
 
-int32_t passthrough_get(struct mount *mount, struct inode *inode)
+int32_t passthrough_get(struct mount *mount, struct inode *inode, int access_mode)
 {
+	struct page_space *pages;
+	bool first;
 	int32_t id;
 	int r = 0;
 
 	if (!mount->has_passthrough)
 		return 0;
 	rwsem_write_lock(&inode->lock);
-	if (inode->nr_opens++ == 0)
+	first = inode->nr_opens++ == 0;
+	if (first)
 		r = open_locked(mount, inode);
+	pages = inode->pages;
+	if (r == 0 && pages)
+		split_open_locked(mount, inode, pages, access_mode, first);
 	id = r < 0 ? r : inode->passthrough_id;
 	rwsem_write_unlock(&inode->lock);
 	return id;

@@ -22,5 +22,5 @@ void passthrough_enable(struct mount *mount, int device_fd);
  * Another open file of @inode. Returns its number (> 0); 0 where files are not mapped through
  * this mount; or -errno. passthrough_put() follows for each, whatever it was.
  */
-int32_t passthrough_get(struct mount *mount, struct inode *inode);
+int32_t passthrough_get(struct mount *mount, struct inode *inode, int access_mode);
 void passthrough_put(struct mount *mount, struct inode *inode);

@@ -301,5 +301,6 @@ bool reconcile_may_help(struct mount *mount, int64_t error)
 		return false;
 	mount_pages_freed(mount);
 	reconcile_mount(mount);
+	split_relieve_shortage(mount);
 	return true;
 }

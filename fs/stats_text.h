@@ -31,6 +31,8 @@ int stats_text_files(struct mount *mount, FILE *out);
 int stats_text_regions(struct mount *mount, FILE *out);
 /* A line for the mount and for each directory with a quota. */
 int stats_text_tenants(struct mount *mount, FILE *out);
+/* A line for each queue of huge pages that may be split. */
+int stats_text_split(struct mount *mount, FILE *out);
 /* A line for each file, and each private mapping, that has reserved pages. */
 int stats_text_reserved(struct mount *mount, FILE *out);
 /* The files of .hugefuse/kernel. */

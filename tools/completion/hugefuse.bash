@@ -56,7 +56,8 @@ _hugefuse_mount_options()
 	printf '%s\n' backing=auto backing=thp backing=hugetlb pagesize=2M pagesize=1G size= \
 		min_size= max_size= nr_inodes= uid= gid= mode= fault_mutexes= region_lock=inode \
 		region_lock=global fault_threads= ahead=on ahead=off on_exhausted=sigbus \
-		on_exhausted=wait plain=auto plain=deny plain=cached lockstat nolockstat fsname=
+		on_exhausted=wait plain=auto plain=deny plain=cached split_queue=off \
+		split_queue=tenant-node split_queue=tenant split_queue=global split_marks= lockstat nolockstat fsname=
 }
 
 # The value of the option $1 of verb $2; returns 1 where it takes none.
