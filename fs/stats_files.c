@@ -210,14 +210,20 @@ static int visit_dir(struct walk *walk, const char *path)
 	return err;
 }
 
+/* Where nothing was, there is no array, which bsearch(3) does not take. */
+static bool was_printed(const struct walk *walk, uint64_t ino)
+{
+	return walk->nr_printed > 0 && bsearch(&ino, walk->printed, walk->nr_printed,
+					       sizeof(*walk->printed), compare_inos);
+}
+
 static int visit_unlinked(struct mount *mount, struct inode *inode, void *data)
 {
 	const struct walk *walk = data;
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (bsearch(&inode->ino, walk->printed, walk->nr_printed, sizeof(inode->ino),
-		    compare_inos))
+	if (was_printed(walk, inode->ino))
 		return 0;
 	if (fstat(inode->fd, &st) < 0 || st.st_nlink ||
 	    inode_path(mount, inode, path, sizeof(path)))

@@ -235,10 +235,14 @@ static void test_other_namespaces(void **state)
 static void test_plain(void **state)
 {
 	struct holder holder;
-	char pid[16];
+	char pid[16], *text;
+	bool is_thp;
 
 	fixture_mount(&fixture, "size=16M,backing=thp");
-	if (!strstr(fixture_text(&fixture, "options"), "thp"))
+	text = fixture_text(&fixture, "options");
+	is_thp = strstr(text, "thp");
+	free(text);
+	if (!is_thp)
 		skip();
 	make_file(4);
 	for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
