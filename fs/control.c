@@ -422,6 +422,10 @@ int control_new(struct mount *mount, const char *socket_path, struct control **r
 	if (r == 0)
 		r = -pthread_create(&control->thread, NULL, control_main, control);
 	if (r < 0) {
+		/* those that were adopted are the next daemon's */
+		mount_abandon(mount);
+		while (control->clients)
+			drop_client(control, control->clients);
 		close_all(control);
 		free(control);
 		return r;
@@ -459,51 +463,60 @@ void control_poke(struct control *control)
 		return;
 }
 
-/* References to all mappings that are attached; the number of them, or -ENOMEM. */
-static int64_t snapshot(struct control *control, struct mapping ***ret_mappings)
+struct snapshot {
+	struct mapping **mappings; /* each with a reference */
+	size_t nr, room;
+};
+
+static int snapshot_add(struct snapshot *snapshot, struct mapping *mapping)
 {
-	struct mapping **mappings = NULL, *mapping;
+	struct mapping **grown;
+
+	if (snapshot->nr == snapshot->room) {
+		grown = reallocarray(snapshot->mappings, 2 * snapshot->room + 64,
+				     sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		snapshot->mappings = grown;
+		snapshot->room = 2 * snapshot->room + 64;
+	}
+	snapshot->mappings[snapshot->nr++] = mapping_ref(mapping);
+	return 0;
+}
+
+/* All mappings that are attached; or -ENOMEM, and a part of them. */
+static int take_snapshot(struct control *control, struct snapshot *snapshot)
+{
+	struct mapping *mapping;
 	struct client *client;
-	size_t nr = 0, size = 0;
+	int r = 0;
 
 	mutex_lock(&control->lock);
-	for (client = control->clients; client; client = client->next) {
+	for (client = control->clients; client && r == 0; client = client->next) {
 		mutex_lock(&client->lock);
-		for (mapping = client->mappings; mapping; mapping = mapping->next) {
-			if (nr == size) {
-				void *grown;
-
-				size = size ? 2 * size : 64;
-				grown = realloc(mappings, size * sizeof(*mappings));
-				if (!grown)
-					break;
-				mappings = grown;
-			}
-			mappings[nr++] = mapping_ref(mapping);
-		}
+		for (mapping = client->mappings; mapping && r == 0; mapping = mapping->next)
+			r = snapshot_add(snapshot, mapping);
 		mutex_unlock(&client->lock);
 	}
 	mutex_unlock(&control->lock);
-	*ret_mappings = mappings;
-	return (int64_t)nr;
+	return r;
 }
 
 int control_for_each_mapping(struct control *control, int (*visit)(struct mapping *, void *),
 			     void *data)
 {
-	struct mapping **mappings;
-	int64_t nr;
-	int r = 0;
+	struct snapshot snapshot = {0};
+	int r;
 
 	if (!control)
 		return 0;
-	nr = snapshot(control, &mappings);
-	for (int64_t i = 0; i < nr; i++) {
+	r = take_snapshot(control, &snapshot);
+	for (size_t i = 0; i < snapshot.nr; i++) {
 		if (r == 0)
-			r = visit(mappings[i], data);
-		mapping_put(mappings[i]);
+			r = visit(snapshot.mappings[i], data);
+		mapping_put(snapshot.mappings[i]);
 	}
-	free(mappings);
+	free(snapshot.mappings);
 	return r;
 }
 
