@@ -87,25 +87,31 @@ void adopt_clean_up(const char *run_dir, int state_fd)
 	run_dir_remove(run_dir, state_fd);
 }
 
-/* Whether names/ and what else there has to be is mounted. */
-static bool is_whole(const struct mount *mount)
+/* 0: it is there, -ENOENT: it is not; else whether it is there cannot be told. */
+static int close_found(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+	if (fd == -ENOTDIR || fd == -ELOOP)
+		return -ENOENT;
+	return fd < 0 ? fd : 0;
+}
+
+/* 0 if names/ and what else there has to be is mounted, -ENOENT if not, or -errno: then nothing
+ * may be given up. */
+static int check_whole(const struct mount *mount)
 {
 	const struct state *state = &mount->state;
-	int names_fd, other_fd;
-	bool whole;
+	int r;
 
 	if (!state->ready || !state->has_setup)
-		return false;
-	names_fd = run_dir_open_mount(mount->run_dir, "names", TMPFS_MAGIC);
-	other_fd = state->setup.is_thp
-			   ? run_dir_open_hidden(mount->run_dir, "reserve")
-			   : run_dir_open_mount(mount->run_dir, "data", HUGETLBFS_MAGIC);
-	whole = names_fd >= 0 && other_fd >= 0;
-	if (names_fd >= 0)
-		close(names_fd);
-	if (other_fd >= 0)
-		close(other_fd);
-	return whole;
+		return -ENOENT;
+	r = close_found(run_dir_open_mount(mount->run_dir, "names", TMPFS_MAGIC));
+	if (r < 0)
+		return r;
+	return close_found(state->setup.is_thp ? run_dir_open_hidden(mount->run_dir, "reserve")
+					       : run_dir_open_mount(mount->run_dir, "data",
+								    HUGETLBFS_MAGIC));
 }
 
 /* ---- options ---- */
@@ -252,9 +258,14 @@ int adopt_find(struct mount *mount, char *error, size_t error_size)
 	r = open_journal(mount, error, error_size);
 	if (r < 0)
 		return r;
-	if (is_whole(mount)) {
+	r = check_whole(mount);
+	if (r == 0) {
 		r = merge_options(mount, error, error_size);
 		return r < 0 ? r : 1;
+	}
+	if (r != -ENOENT) {
+		snprintf(error, error_size, "%s: %s", mount->run_dir, strerror(-r));
+		return r;
 	}
 	state_close(&mount->state);
 	mount->has_state = mount->keep = false;
@@ -347,6 +358,7 @@ int adopt_set_up(struct mount *mount, char *error, size_t error_size)
 	mount->adopted = calloc(1, sizeof(*mount->adopted));
 	if (!mount->adopted)
 		return -ENOMEM;
+	mount->adopting = true;
 	mount->is_thp = setup->is_thp;
 	mount->nr_nodes = (int)setup->nr_nodes;
 	mount->data_max = pages.data_max;

@@ -30,16 +30,21 @@ struct adopting {
 	int64_t nr_mappings;
 };
 
-/* The inode number in data/, as /proc/PID/maps shows it; 0: there is none. */
-static uint64_t data_ino(const struct mount *mount, const struct inode *inode)
+/* The inode number in data/, as /proc/PID/maps shows it; 0: there is none. Or -errno. */
+static int read_data_ino(const struct mount *mount, const struct inode *inode,
+			 uint64_t *ret_ino)
 {
 	char name[24];
 	struct stat st;
 
 	snprintf(name, sizeof(name), "%" PRIu64, inode->ino);
-	if (fstatat(backing_hugetlb_dir_fd(mount->backing), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
-	return st.st_ino;
+	st.st_ino = 0;
+	if (fstatat(backing_hugetlb_dir_fd(mount->backing), name, &st, AT_SYMLINK_NOFOLLOW) <
+		    0 &&
+	    errno != ENOENT)
+		return -errno;
+	*ret_ino = st.st_ino;
+	return 0;
 }
 
 /* The inode that had number @ino, with a reference, or NULL. */
@@ -54,13 +59,16 @@ static struct inode *find_inode(struct mount *mount, uint64_t ino)
 	return inode_find(mount, ino);
 }
 
-static struct client *get_client(struct adopting *adopting, pid_t pid, uid_t uid)
+/* 0, -ESRCH: it has ended, or -errno. */
+static int get_client(struct adopting *adopting, pid_t pid, uid_t uid,
+		      struct client **ret_client)
 {
 	struct client *client = control_find_adopted(adopting->control, pid);
+	int r = client ? 0 : control_adopt_client(adopting->control, pid, uid, &client);
 
-	if (!client && control_adopt_client(adopting->control, pid, uid, &client) < 0)
-		return NULL;
-	return client;
+	if (r == 0)
+		*ret_client = client;
+	return r;
 }
 
 /* Take [start, end) out of @vma, which is somebody's now; what is left at the end is a new one.
@@ -114,7 +122,7 @@ static int add_segments(struct adopting *adopting, const struct state_mapping *r
 			vma->start + ((uint64_t)from - vma->offset / page_size) * page_size;
 		segment.end = segment.start + (uint64_t)(to - from) * page_size;
 		r = mapping_add_segment(mapping, &segment);
-		if (r == -ENOMEM) {
+		if (r == -ENOSPC) {
 			adopting->mount->adopted->lost_reservations = true;
 			r = 0;
 		}
@@ -124,34 +132,47 @@ static int add_segments(struct adopting *adopting, const struct state_mapping *r
 	return r;
 }
 
+static int attach(struct adopting *adopting, const struct state_mapping *record, uint64_t ino,
+		  struct mapping *mapping)
+{
+	struct client *client = NULL;
+	int r;
+
+	r = add_segments(adopting, record, ino, mapping);
+	if (r == 0 && !mapping->segments)
+		r = -ESRCH;
+	if (r == 0)
+		r = get_client(adopting, record->pid, record->uid, &client);
+	if (r < 0)
+		return r;
+	client_add_mapping(client, mapping);
+	reconcile_mapping(mapping);
+	adopting->nr_mappings++;
+	return 0;
+}
+
 /* 1: made; 0: it is not mapped any more; or -errno. */
 static int adopt_mapping(struct adopting *adopting, const struct state_mapping *record)
 {
 	struct inode *inode = find_inode(adopting->mount, record->ino);
 	struct mapping *mapping;
-	struct client *client;
+	uint64_t ino;
 	int r;
 
 	if (!inode)
 		return 0;
-	r = mapping_new_adopted(adopting->mount, inode, record, &mapping);
+	r = read_data_ino(adopting->mount, inode, &ino);
+	if (r == 0)
+		r = mapping_new_adopted(adopting->mount, inode, record, &mapping);
 	if (r == 0) {
-		r = add_segments(adopting, record, data_ino(adopting->mount, inode), mapping);
-		client = r == 0 && mapping->segments
-				 ? get_client(adopting, record->pid, record->uid)
-				 : NULL;
-		if (client) {
-			client_add_mapping(client, mapping);
-			reconcile_mapping(mapping);
-			adopting->nr_mappings++;
-		} else {
+		r = attach(adopting, record, ino, mapping);
+		if (r < 0)
 			mapping_put(mapping);
-		}
-		if (r == 0)
-			r = client != NULL;
 	}
 	inode_put(adopting->mount, inode, 1);
-	return r;
+	if (r == -ESRCH)
+		return 0;
+	return r < 0 ? r : 1;
 }
 
 /* Made again or over: what was written down follows. */
@@ -159,12 +180,16 @@ static int adopt_record(struct adopting *adopting, struct state_mapping *record)
 {
 	struct state *state = &adopting->mount->state;
 	struct inode *inode;
-	int r = 0;
+	uint64_t start;
+	int r;
 
-	if (process_start_time(record->pid) == record->start_time)
+	r = process_read_start_time(record->pid, &start);
+	if (r == 0 && start == record->start_time)
 		r = adopt_mapping(adopting, record);
-	if (r < 0)
+	if (r < 0 && r != -ESRCH)
 		return r;
+	if (r == -ESRCH)
+		r = 0;
 	if (r == 0)
 		return state_drop_mapping(state, record->id);
 	inode = find_inode(adopting->mount, record->ino);
@@ -205,11 +230,12 @@ static int adopt_unknown(struct adopting *adopting, struct inode *inode, const s
 	};
 	struct segment segment = {vma->start, vma->end, record.from};
 	struct mapping *mapping;
-	struct client *client = get_client(adopting, vma->pid, 0);
+	struct client *client = NULL;
 	int r;
 
-	if (!client)
-		return 0; /* it has ended */
+	r = get_client(adopting, vma->pid, 0, &client);
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
 	record.to = record.from + (int64_t)((vma->end - vma->start) / page_size);
 	record.id = mapping_next_id();
 	r = mapping_new_adopted(adopting->mount, inode, &record, &mapping);
@@ -228,9 +254,10 @@ static int adopt_unknown(struct adopting *adopting, struct inode *inode, const s
 
 static int adopt_rest(struct adopting *adopting, struct inode *inode)
 {
-	uint64_t ino = data_ino(adopting->mount, inode);
-	int r = 0;
+	uint64_t ino;
+	int r;
 
+	r = read_data_ino(adopting->mount, inode, &ino);
 	for (size_t i = 0; i < adopting->vmas->nr && r == 0; i++) {
 		const struct vma *vma = &adopting->vmas->vma[i];
 
@@ -267,6 +294,10 @@ int adopt_clients(struct mount *mount, struct control *control)
 			  " files that were garbage",
 			  mount->mountpoint, adopted->nr_files, adopting.nr_mappings,
 			  adopted->nr_garbage);
+	if (r == 0)
+		mount->adopting = false;
+	else
+		mount_abandon(mount); /* before what is put here could be given up */
 	adopted_free(mount, adopted);
 	mount->adopted = NULL;
 	return r;

@@ -208,15 +208,17 @@ static int reserve_range(struct adoption *adoption, struct inode *inode,
 	int64_t r;
 
 	region_map_init(&added, pages->lock);
-	r = page_reserve(pages, range->from, range->to, &added);
+	r = page_reserve_or_tell(pages, range->from, range->to, &added);
 	if (r >= 0) {
 		r = file->backing->ops->reserve(file, range->from, range->to);
+		if (r == -ENOMEM)
+			r = -ENOSPC; /* the kernel has none */
 		if (r < 0)
 			page_unreserve_map(pages, &added);
 	}
 	region_map_deinit(&added);
 	inode->reserved = true;
-	if (r != -ENOMEM)
+	if (r != -ENOSPC)
 		return (int)(r < 0 ? r : 0);
 	adoption->adopted->lost_reservations = true;
 	return state_unreserve(&adoption->mount->state, range->ino, range->from, range->to);

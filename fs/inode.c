@@ -373,7 +373,7 @@ static void free_content(struct mount *mount, struct inode *inode, struct page_s
 			 struct backing_file *file, bool remove)
 {
 	split_forget(mount, inode);
-	remove = remove && !mount->abandoned;
+	remove = remove && mount_may_remove(mount);
 	/* A process may have mapped it and closed it: then they are freed when that ends. */
 	if (remove && pages && mount->backing->reserves_size && !is_empty(pages) &&
 	    orphans_add(&mount->orphans, inode->fd, pages) == 0)
@@ -398,17 +398,18 @@ static bool is_unlinked(const struct inode *inode)
  * The last reference has gone. Returns whether the inode left the table and is to be freed.
  * @ret_unlinked: its pages are to be freed as well.
  */
-static bool retire_locked(struct inode_table *table, struct inode *inode, bool *ret_unlinked)
+static bool retire_locked(struct mount *mount, struct inode *inode, bool *ret_unlinked)
 {
 	struct page_space *pages = atomic_load(&inode->pages);
 
 	*ret_unlinked = is_unlinked(inode);
 	if (!*ret_unlinked && pages && !is_empty(pages))
 		return false;
-	remove_locked(table, inode);
+	remove_locked(&mount->inodes, inode);
 	if (!*ret_unlinked && atomic_load(&inode->backing_file)) {
-		wait_for_readers(table);
-		close_backing_file(atomic_exchange(&inode->backing_file, NULL), true);
+		wait_for_readers(&mount->inodes);
+		close_backing_file(atomic_exchange(&inode->backing_file, NULL),
+				   mount_may_remove(mount));
 	}
 	return true;
 }
@@ -433,7 +434,7 @@ static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
 	if (before == nr) {
 		/* Before it leaves the table: whoever looks there first misses neither. */
 		table->nr_freeing++;
-		retired = retire_locked(table, inode, &unlinked);
+		retired = retire_locked(mount, inode, &unlinked);
 		table->nr_freeing -= !retired;
 	}
 	mutex_unlock(&table->lock);

@@ -33,7 +33,7 @@ int mapping_add_segment(struct mapping *mapping, const struct segment *segment)
 	if (!segments)
 		return -ENOMEM;
 	if (mapping_has_own_pages(mapping) && mapping_keeps_reservation(mapping))
-		r = page_reserve(mapping->space, segment->idx, segment->idx + nr, NULL);
+		r = page_reserve_or_tell(mapping->space, segment->idx, segment->idx + nr, NULL);
 	return (int)(r < 0 ? r : 0);
 }
 

@@ -51,6 +51,7 @@ struct mount {
 	bool has_state, has_loan, has_core, has_inodes; /* how far setting up has come */
 	bool has_adopted_options;
 	bool keep;               /* it is a dead daemon's still: leave all of it behind */
+	bool adopting;           /* not all of it is known yet, and none is to be given up */
 	bool abandoned;          /* and so it will be: nothing in it is changed any more */
 	int nr_nodes;            /* set at init; memory nodes of the machine */
 	bool is_thp;             /* set at init; else hugetlb */
@@ -121,6 +122,12 @@ static inline void mount_abandon(struct mount *mount)
 	mount->abandoned = true;
 	if (mount->has_state)
 		state_freeze(&mount->state);
+}
+
+/* Whether what seems to be without use may be given up. */
+static inline bool mount_may_remove(const struct mount *mount)
+{
+	return !mount->adopting && !mount->abandoned;
 }
 
 /* Pages may have been freed: set those aside that nobody has reserved. */

@@ -114,6 +114,10 @@ void page_space_deinit(struct page_space *space);
  */
 int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
 		     struct region_map *ret_added);
+/* The same, but it is -ENOSPC where there are not enough pages, and -ENOMEM where there is not
+ * enough memory to know what is reserved. */
+int64_t page_reserve_or_tell(struct page_space *space, int64_t from, int64_t to,
+			     struct region_map *ret_added);
 /* Give back the reservations in @added that were not used meanwhile; @added is empty after. */
 void page_unreserve_map(struct page_space *space, struct region_map *added);
 

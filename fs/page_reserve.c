@@ -28,7 +28,7 @@ static int64_t reserve_locked(struct page_space *space, struct region_change *ch
 
 	r = nr > 0 ? subpool_reserve(space->subpool, nr) : 0;
 	if (r < 0)
-		return r;
+		return r == -ENOMEM ? -ENOSPC : r;
 	reserve_entries_locked(space, change->from, change->to);
 	if (nr == 0)
 		return 0;
@@ -42,8 +42,8 @@ static int64_t reserve_locked(struct page_space *space, struct region_change *ch
 	return nr;
 }
 
-int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
-		     struct region_map *ret_added)
+int64_t page_reserve_or_tell(struct page_space *space, int64_t from, int64_t to,
+			     struct region_map *ret_added)
 {
 	struct region_change change, *changes;
 	bool enough;
@@ -73,6 +73,14 @@ int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
 		region_change_free(&change);
 	} while (!enough);
 	return r;
+}
+
+int64_t page_reserve(struct page_space *space, int64_t from, int64_t to,
+		     struct region_map *ret_added)
+{
+	int64_t r = page_reserve_or_tell(space, from, to, ret_added);
+
+	return r == -ENOSPC ? -ENOMEM : r;
 }
 
 /* Give back the first unused reservation in [*pos, to), if nobody else relies on it, and move

@@ -43,6 +43,12 @@ static bool parse_line(const char *line, dev_t device, struct vma *ret_vma)
 	return true;
 }
 
+/* What of /proc/PID cannot be read for that, and not for want of something. */
+static bool has_exited(int error)
+{
+	return error == ENOENT || error == ESRCH || error == EACCES || error == EPERM;
+}
+
 static int read_process(pid_t pid, dev_t device, struct vma_list *list)
 {
 	char path[40], *line = NULL;
@@ -54,13 +60,15 @@ static int read_process(pid_t pid, dev_t device, struct vma_list *list)
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	file = fopen(path, "re");
 	if (!file)
-		return 0; /* it has exited */
+		return has_exited(errno) ? 0 : -errno;
 	while (r == 0 && getline(&line, &size, file) > 0) {
 		if (!parse_line(line, device, &vma))
 			continue;
 		vma.pid = pid;
 		r = vma_list_add(list, &vma);
 	}
+	if (r == 0 && !feof(file) && !has_exited(errno))
+		r = -errno;
 	free(line);
 	fclose(file);
 	return r;
@@ -103,18 +111,20 @@ void vma_list_free(struct vma_list *list)
 	*list = (struct vma_list){0};
 }
 
-uint64_t process_start_time(pid_t pid)
+int process_read_start_time(pid_t pid, uint64_t *ret_start)
 {
 	char path[40], text[1024] = "";
 	uint64_t start = 0;
 	const char *rest;
 	FILE *file;
+	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	file = fopen(path, "re");
 	if (!file)
-		return 0;
+		return has_exited(errno) ? -ESRCH : -errno;
 	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	r = ferror(file) && !has_exited(errno) ? -errno : -ESRCH;
 	fclose(file);
 	/* The name may have anything in it, also a ')'. */
 	rest = strrchr(text, ')');
@@ -122,6 +132,15 @@ uint64_t process_start_time(pid_t pid)
 			    " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
 			    "%*d %*d %*d %" SCNu64,
 			    &start) != 1)
-		return 0;
+		return r;
+	*ret_start = start;
+	return 0;
+}
+
+uint64_t process_start_time(pid_t pid)
+{
+	uint64_t start = 0;
+
+	process_read_start_time(pid, &start);
 	return start;
 }

@@ -33,3 +33,5 @@ void vma_list_free(struct vma_list *list);
 
 /* When the process began, in the kernel's own unit; 0: there is none. */
 uint64_t process_start_time(pid_t pid);
+/* The same. -ESRCH: it has ended; or another -errno: that cannot be told. */
+int process_read_start_time(pid_t pid, uint64_t *ret_start);

@@ -237,6 +237,7 @@ static int fill_run_dir(const char *path, int *ret_state_fd)
 		return fd;
 	r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : write_pid(fd);
 	if (r < 0) {
+		unlinkat(fd, "pid", 0);
 		close(fd);
 		return r;
 	}
@@ -281,12 +282,16 @@ int run_dir_create(const char *mountpoint, char *ret_path, int *ret_state_fd, ch
 	return r;
 }
 
-/* Whether @fd is on another filesystem than the directory @path. */
-static bool is_mount_root(int fd, const char *path)
+/* 0 if @fd is a filesystem of that kind, and another one than the directory @path is on;
+ * -ENOENT if not. */
+static int check_mount_root(int fd, const char *path, long magic)
 {
 	struct stat own, parent;
+	struct statfs fs;
 
-	return fstat(fd, &own) == 0 && stat(path, &parent) == 0 && own.st_dev != parent.st_dev;
+	if (fstatfs(fd, &fs) < 0 || fstat(fd, &own) < 0 || stat(path, &parent) < 0)
+		return -errno;
+	return (long)fs.f_type == magic && own.st_dev != parent.st_dev ? 0 : -ENOENT;
 }
 
 int run_dir_mount(const char *path, const char *name, const char *type, unsigned long flags,
@@ -330,34 +335,35 @@ int run_dir_make(const char *path, const char *name, mode_t mode, char *error,
 int run_dir_open_mount(const char *path, const char *name, long magic)
 {
 	char target[PATH_MAX];
-	struct statfs fs;
-	int fd;
+	int fd, r;
 
 	snprintf(target, sizeof(target), "%.*s/%s", PATH_MAX - 8, path, name);
 	fd = open(target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (fstatfs(fd, &fs) == 0 && (long)fs.f_type == magic && is_mount_root(fd, path))
-		return fd;
-	close(fd);
-	return -ENOENT;
+	r = check_mount_root(fd, path, magic);
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
 }
 
 int run_dir_open_hidden(const char *path, const char *name)
 {
 	char target[PATH_MAX];
 	struct stat st;
-	int fd;
+	int fd, r;
 
 	snprintf(target, sizeof(target), "%.*s/%s", PATH_MAX - 16, path, name);
 	fd = open(target, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
+	r = fstat(fd, &st) < 0 ? -errno : 0;
 	/* With a name it is what was to be mounted on. */
-	if (fstat(fd, &st) == 0 && st.st_nlink == 0)
-		return fd;
-	close(fd);
-	return -ENOENT;
+	if (r == 0 && st.st_nlink > 0)
+		r = -ENOENT;
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
 }
 
 static int make_file(const char *path)
