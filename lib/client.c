@@ -203,13 +203,13 @@ static int map_descriptor(void *addr, int prot, int flags, int fd, struct region
 				   flags & ~by_the_daemon, fd, (off_t)region->offset);
 	if (region->addr == MAP_FAILED)
 		return -errno;
+	/* MAP_FIXED has replaced what was there, whatever comes. */
+	region_cut(region->addr, region->length, tell_unmapped, NULL);
 	if (prot & PROT_WRITE && mprotect(region->addr, region->length, prot) < 0) {
 		r = -errno;
 		system_munmap(region->addr, region->length);
 		return r;
 	}
-	/* MAP_FIXED has replaced what was there. */
-	region_cut(region->addr, region->length, tell_unmapped, NULL);
 	return 0;
 }
 
