@@ -45,6 +45,11 @@ __attribute__((constructor)) static void find_control(void)
 	control = addr;
 }
 
+void inject_use(struct inject *schedule)
+{
+	control = schedule;
+}
+
 static void stall(uint32_t ms)
 {
 	struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
@@ -67,21 +72,37 @@ static bool never_fails(const char *function, long first, long second)
 
 extern const char __executable_start;
 
+/* Whether a call from there counts still. There are fewer places than sites. */
+static bool counts(uint64_t caller)
+{
+	struct inject_site *site;
+	uint64_t there;
+
+	for (uint64_t i = caller * 0x9e3779b97f4a7c15;; i++) {
+		site = &control->sites[i % INJECT_NR_SITES];
+		there = 0;
+		if (atomic_compare_exchange_strong(&site->caller, &there, caller) ||
+		    there == caller)
+			return atomic_fetch_add(&site->nr, 1) < INJECT_AT_MOST;
+	}
+}
+
 /* Whether the call is to fail, which comes from @caller; @first and @second are its arguments.
  */
 static bool inject(const char *function, uint32_t kind, long first, long second,
 		   const void *caller)
 {
+	uint64_t from = (uint64_t)((const char *)caller - &__executable_start);
 	uint32_t ms;
 
 	if (!control || !(atomic_load(&control->kinds) & kind) ||
-	    never_fails(function, first, second))
+	    never_fails(function, first, second) || !counts(from))
 		return false;
 	atomic_fetch_add(&control->nr_calls, 1);
 	if (atomic_fetch_sub(&control->countdown, 1) != 1)
 		return false;
 	snprintf(control->function, sizeof(control->function), "%s", function);
-	control->caller = (uint64_t)((const char *)caller - &__executable_start);
+	control->caller = from;
 	atomic_fetch_add(&control->nr_fired, 1);
 	ms = atomic_load(&control->stall_ms);
 	if (ms > 0)

@@ -31,11 +31,14 @@ void schedule_init(void)
 	/* The program opens it through this process, whose end is the file's. */
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), fd);
 	setenv(INJECT_ENV, path, 1);
+	if (inject_use)
+		inject_use(control);
 }
 
 void schedule_arm(uint32_t kinds, int64_t nth, uint32_t stall_ms)
 {
 	atomic_store(&control->kinds, 0);
+	memset(control->sites, 0, sizeof(control->sites));
 	atomic_store(&control->countdown, nth);
 	atomic_store(&control->stall_ms, stall_ms);
 	atomic_store(&control->nr_fired, 0);
@@ -46,7 +49,12 @@ void schedule_arm(uint32_t kinds, int64_t nth, uint32_t stall_ms)
 bool schedule_disarm(void)
 {
 	atomic_store(&control->kinds, 0);
-	return atomic_load(&control->nr_fired) > 0;
+	return schedule_nr_fired() > 0;
+}
+
+unsigned int schedule_nr_fired(void)
+{
+	return atomic_load(&control->nr_fired);
 }
 
 const char *schedule_what(void)

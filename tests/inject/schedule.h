@@ -16,5 +16,7 @@ void schedule_init(void);
 void schedule_arm(uint32_t kinds, int64_t nth, uint32_t stall_ms);
 /* Let all calls do what they do; returns whether one failed or stalled. */
 bool schedule_disarm(void);
+/* How many have, since it was armed. */
+unsigned int schedule_nr_fired(void);
 /* What did: "malloc at +0x1234", in a static buffer. */
 const char *schedule_what(void);
