@@ -69,6 +69,7 @@ struct run {
 };
 
 static struct run run;
+static size_t nr_compared; /* operations, in all configurations */
 
 static void print_history(size_t index)
 {
@@ -326,6 +327,8 @@ static void execute_script(bool is_kernel)
 	target_umount(&run.target);
 	if (with_reader && !is_kernel)
 		fixture_umount(&run.idle);
+	if (!is_kernel)
+		nr_compared += run.script.nr;
 }
 
 static void test_config(void **state)
@@ -410,6 +413,7 @@ int main(int argc, char **argv)
 	size_t nr_configs = sizeof(configs) / sizeof(configs[0]);
 	size_t nr = 0, only = SIZE_MAX;
 	bool print = false;
+	int failed;
 
 	parse(argc, argv, &only, &print);
 	if (print && only < nr_configs) {
@@ -425,5 +429,8 @@ int main(int argc, char **argv)
 		tests[nr++] = (struct CMUnitTest){configs[i].name, test_config, NULL, clean_up,
 						  (void *)&configs[i]};
 	}
-	return _cmocka_run_group_tests("random", tests, nr, NULL, NULL);
+	failed = _cmocka_run_group_tests("random", tests, nr, NULL, NULL);
+	printf("figure: sum: operations at random compared with the kernel's: %zu\n",
+	       nr_compared);
+	return failed;
 }
