@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -517,11 +518,14 @@ static void test_shortage(void **state)
 
 struct race {
 	_Atomic bool stop;
+	_Atomic long steps;
 	int number;
 	long rounds;
 	unsigned int seed;
 	char value[RACE_PAGES * 512]; /* of each base page that is this thread's */
 };
+
+static struct race presser; /* counts the steps of all */
 
 static void check_own(struct race *race, const char *bytes, size_t idx)
 {
@@ -539,14 +543,24 @@ static size_t own_page(struct race *race)
 	       (size_t)race->number;
 }
 
-static void store_through_mapping(struct race *race)
+/* Into pages that were just noted, among others. */
+static void store_through_mapping(struct race *race, int wo)
 {
-	int fd = open(fixture_path(&fixture, "file"), O_RDWR | O_CLOEXEC);
-	char *p = mmap(NULL, RACE_PAGES * PAGE_2M, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int fd;
+	char *p;
+
+	for (int i = 0; i < 50; i++) {
+		size_t idx = own_page(race);
+
+		punch(wo, (off_t)idx * 4096, 4096);
+		race->value[idx] = 0;
+	}
+	fd = open(fixture_path(&fixture, "file"), O_RDWR | O_CLOEXEC);
+	p = mmap(NULL, RACE_PAGES * PAGE_2M, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	assert_ptr_not_equal(p, MAP_FAILED);
 	close(fd);
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 1000; i++) {
 		size_t idx = own_page(race);
 
 		check_own(race, p + idx * 4096, idx);
@@ -594,8 +608,9 @@ static void *race_main(void *data)
 	assert_ptr_not_equal(map, MAP_FAILED);
 	for (long i = 0; i < race->rounds; i++) {
 		race_step(race, fd, ro, map);
-		if (rand_r(&race->seed) % 1000 == 0)
-			store_through_mapping(race);
+		presser.steps++;
+		if (rand_r(&race->seed) % 150 == 0)
+			store_through_mapping(race, fd);
 	}
 	for (size_t idx = (size_t)race->number; idx < RACE_PAGES * 512; idx += RACE_THREADS)
 		check_own(race, map + idx * 4096, idx);
@@ -605,7 +620,25 @@ static void *race_main(void *data)
 	return NULL;
 }
 
-/* Filled in whole again, and nobody has it open: notes can be made again. */
+/* Let memory be short, and not short any more, time and again. */
+static void *press(void *data)
+{
+	struct race *race = data;
+	int fd = fixture_file(&fixture, "other", O_WRONLY | O_CREAT, 0);
+
+	while (!race->stop) {
+		race->steps = 0;
+		while (!race->stop && race->steps < 400)
+			sched_yield();
+		assert_int_equal(ftruncate(fd, 2 * (off_t)PAGE_2M), 0);
+		assert_int_equal(ftruncate(fd, 0), 0);
+	}
+	close(fd);
+	assert_int_equal(unlink(fixture_path(&fixture, "other")), 0);
+	return NULL;
+}
+
+/* A new file, whose pages are whole, and that nobody has open: notes can be made again. */
 static void race_round(unsigned int seed)
 {
 	static struct race races[RACE_THREADS];
@@ -614,7 +647,7 @@ static void race_round(unsigned int seed)
 	close(full_file("file", RACE_PAGES, 'r'));
 	for (int i = 0; i < RACE_THREADS; i++) {
 		races[i].number = i;
-		races[i].rounds = 2000 * test_scale();
+		races[i].rounds = 400;
 		races[i].seed = seed + (unsigned int)i;
 		memset(races[i].value, 'r', sizeof(races[i].value));
 		assert_int_equal(pthread_create(&threads[i], NULL, race_main, &races[i]), 0);
@@ -624,15 +657,24 @@ static void race_round(unsigned int seed)
 	assert_int_equal(unlink(fixture_path(&fixture, "file")), 0);
 }
 
-static void run_race(const char *options)
+static void run_race(const char *options, bool pressed)
 {
 	unsigned int seed = (unsigned int)time(NULL);
+	pthread_t thread;
 
 	printf("SEED=%u\n", seed);
+	presser.stop = false;
 	fixture_mount(&fixture, options);
-	for (unsigned int i = 0; i < 4; i++)
+	if (pressed)
+		assert_int_equal(pthread_create(&thread, NULL, press, &presser), 0);
+	for (unsigned int i = 0; i < (unsigned int)(20 * test_scale()); i++)
 		race_round(seed + i * RACE_THREADS);
+	presser.stop = true; /* whether there is one or not */
+	if (pressed)
+		pthread_join(thread, NULL);
 	assert_true(column("deferred") > 0);
+	assert_true(column("settled") > 0);
+	assert_int_equal(column("split") > 0, pressed);
 	assert_true(wait_until(nothing_is_used, NULL, 2000));
 	assert_int_equal(column("queued"), 0);
 	assert_int_equal(fixture_counter(&fixture, "free_hugepages"), 8);
@@ -641,12 +683,13 @@ static void run_race(const char *options)
 
 static void test_race(void **state)
 {
-	run_race(DEFER ",split_marks=0:0,size=16M");
+	run_race(DEFER ",split_marks=0:0,size=16M", false);
 }
 
 static void test_race_shrinking(void **state)
 {
-	run_race(DEFER ",split_marks=100:100,size=16M");
+	/* 3 of 8 huge pages are the file's, and 2 come and go. */
+	run_race(DEFER ",split_marks=50:100,size=16M", true);
 }
 
 int main(void)
