@@ -47,7 +47,7 @@ int file_sized_punch_locked(struct mount *mount, struct inode *inode, struct pag
 	if (mode & FALLOC_FL_PUNCH_HOLE && split_may_note_locked(mount, inode, pages)) {
 		r = split_punch_locked(mount, inode, pages, offset, end, size);
 	} else {
-		split_emptied_locked(mount, inode, unit_floor(pages, offset),
+		split_emptied_locked(mount, inode, pages, unit_floor(pages, offset),
 				     unit_ceil(pages, end));
 		r = file_sized_punch(pages, offset, end, size);
 	}

@@ -82,19 +82,24 @@ static int zero(struct page_space *pages, off_t from, off_t to)
 }
 
 /* Whether the huge page @chunk is one, and the file has all of it. */
-static bool is_whole(const struct inode *inode, struct page_space *pages, int64_t chunk,
-		     off_t size)
+static bool is_whole(struct inode *inode, struct page_space *pages, int64_t chunk, off_t size)
 {
 	const struct backing_ops *ops = pages->file->backing->ops;
 	int64_t first = chunk * SPLIT_CHUNK, resv, instantiated;
+	enum split_knowledge knowledge;
+	bool whole;
 
-	if (split_notes_have(&inode->split, chunk))
-		return true;
+	knowledge = split_notes_know(&inode->split, chunk);
+	if (knowledge != SPLIT_UNKNOWN)
+		return knowledge == SPLIT_WHOLE;
 	if ((chunk + 1) * HUGE_BYTES > size)
 		return false;
 	page_space_count(pages, first, first + SPLIT_CHUNK, &resv, &instantiated);
-	return instantiated == SPLIT_CHUNK &&
-	       (!ops->is_huge || ops->is_huge(pages->file, first));
+	if (instantiated < SPLIT_CHUNK)
+		return false;
+	whole = !ops->is_huge || ops->is_huge(pages->file, first);
+	split_notes_learn(&inode->split, chunk, whole);
+	return whole;
 }
 
 static int punch_chunk(struct mount *mount, struct inode *inode, struct page_space *pages,
@@ -147,7 +152,10 @@ int split_punch_locked(struct mount *mount, struct inode *inode, struct page_spa
 			r = note_part(mount, inode, pages, from, to, size);
 			continue;
 		}
-		split_emptied_locked(mount, inode, from / PAGE_BYTES, to / PAGE_BYTES);
+		/* Parts of what is not whole have no notes. */
+		if (!is_part)
+			split_emptied_locked(mount, inode, pages, from / PAGE_BYTES,
+					     to / PAGE_BYTES);
 		r = file_sized_punch(pages, from, to, size);
 	}
 	split_check_pressure(mount);
@@ -160,10 +168,18 @@ void split_written_locked(struct mount *mount, struct inode *inode, int64_t from
 		split_notes_drop(&inode->split, queues_of(mount), from, to, SPLIT_END_REFILLED);
 }
 
-void split_emptied_locked(struct mount *mount, struct inode *inode, int64_t from, int64_t to)
+void split_emptied_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
+			  int64_t from, int64_t to)
 {
-	if (inode->split.nr > 0)
-		split_notes_drop(&inode->split, queues_of(mount), from, to, SPLIT_END_EMPTIED);
+	int64_t ends[] = {from / SPLIT_CHUNK, (to - 1) / SPLIT_CHUNK};
+
+	if (inode->split.nr == 0)
+		return;
+	split_notes_drop(&inode->split, queues_of(mount), from, to, SPLIT_END_EMPTIED);
+	/* Those of which a part goes are whole no more. */
+	for (int i = 0; i < 2; i++)
+		split_notes_split(&inode->split, queues_of(mount), pages, ends[i],
+				  SPLIT_END_SETTLED);
 }
 
 void split_cut_locked(struct mount *mount, struct inode *inode, struct page_space *pages,

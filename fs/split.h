@@ -56,7 +56,8 @@ int split_punch_locked(struct mount *mount, struct inode *inode, struct page_spa
 /* The pages [from, to) are not all zero any more, or are to stay. */
 void split_written_locked(struct mount *mount, struct inode *inode, int64_t from, int64_t to);
 /* [from, to) is about to be punched at once. */
-void split_emptied_locked(struct mount *mount, struct inode *inode, int64_t from, int64_t to);
+void split_emptied_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
+			  int64_t from, int64_t to);
 /* The file has been cut to @nr_pages. */
 void split_cut_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
 		      int64_t nr_pages);

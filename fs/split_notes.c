@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Split notes: an array of notes in the order of their huge pages. A note takes 150 bytes for
- * 2 MB of a file.
+ * 2 MB of a file, and stays when its holes were written again: then it says that the page is
+ * whole. So what is noted may be added and dropped without a look at the pages.
  */
 #include "fs/split_notes.h"
 
@@ -11,10 +12,13 @@
 #include <string.h>
 
 #define WORD_BITS 64
+#define MAX_ASKED 64 /* then base pages may have been collapsed */
 
 struct split_note {
 	struct split_entry entry;
 	int64_t nr_noted;
+	bool is_base;     /* nothing is noted */
+	uint8_t nr_asked; /* how often that was said since it was looked at */
 	uint64_t bits[SPLIT_CHUNK / WORD_BITS];
 };
 
@@ -42,7 +46,18 @@ static struct split_note *find(const struct split_notes *notes, int64_t chunk)
 
 bool split_notes_have(const struct split_notes *notes, int64_t chunk)
 {
-	return find(notes, chunk);
+	const struct split_note *note = find(notes, chunk);
+
+	return note && note->nr_noted > 0;
+}
+
+enum split_knowledge split_notes_know(const struct split_notes *notes, int64_t chunk)
+{
+	struct split_note *note = find(notes, chunk);
+
+	if (!note || (note->is_base && ++note->nr_asked == MAX_ASKED))
+		return SPLIT_UNKNOWN;
+	return note->is_base ? SPLIT_BASE : SPLIT_WHOLE;
 }
 
 static bool is_set(const struct split_note *note, int64_t bit)
@@ -77,26 +92,34 @@ static int make_room(struct split_notes *notes)
 	return 0;
 }
 
-static struct split_note *insert(struct split_notes *notes, struct page_space *space,
-				 int64_t chunk)
+static struct split_note *insert(struct split_notes *notes, int64_t chunk)
 {
 	size_t at = lower_bound(notes, chunk);
 	struct split_note *note = calloc(1, sizeof(*note));
-	int node = page_node(space, chunk * SPLIT_CHUNK);
 
 	if (!note || make_room(notes) < 0) {
 		free(note);
 		return NULL;
 	}
-	if (node < 0)
-		node = 0;
-	split_entry_init(&note->entry, split_set_queue(notes->set, node), space->object, chunk,
-			 node);
+	note->entry.chunk = chunk;
 	memmove(&notes->list[at + 1], &notes->list[at],
 		(notes->nr - at) * sizeof(struct split_note *));
 	notes->list[at] = note;
 	notes->nr++;
 	return note;
+}
+
+/* It is about to be noted for the first time, or again: it may have moved meanwhile. */
+static void set_queue(struct split_notes *notes, struct split_note *note,
+		      struct page_space *space)
+{
+	int64_t chunk = note->entry.chunk;
+	int node = page_node(space, chunk * SPLIT_CHUNK);
+
+	if (node < 0)
+		node = 0;
+	split_entry_init(&note->entry, split_set_queue(notes->set, node), space->object, chunk,
+			 node);
 }
 
 static void erase(struct split_notes *notes, struct split_queues *queues, size_t at,
@@ -105,7 +128,8 @@ static void erase(struct split_notes *notes, struct split_queues *queues, size_t
 	struct split_note *note = notes->list[at];
 
 	notes->nr_noted -= note->nr_noted;
-	split_entry_end(queues, &note->entry, why, nr_freed);
+	if (note->entry.queue)
+		split_entry_end(queues, &note->entry, why, nr_freed);
 	free(note);
 	notes->nr--;
 	memmove(&notes->list[at], &notes->list[at + 1],
@@ -123,6 +147,25 @@ void split_notes_deinit(struct split_notes *notes, struct split_queues *queues)
 	notes->set = NULL;
 }
 
+/* The note of @chunk, which may be a new one; NULL without memory. */
+static struct split_note *get(struct split_notes *notes, int64_t chunk)
+{
+	struct split_note *note = find(notes, chunk);
+
+	return note ? note : insert(notes, chunk);
+}
+
+void split_notes_learn(struct split_notes *notes, int64_t chunk, bool is_whole)
+{
+	struct split_note *note = get(notes, chunk);
+
+	if (!note)
+		return;
+	assert(is_whole || note->nr_noted == 0);
+	note->is_base = !is_whole;
+	note->nr_asked = 0;
+}
+
 int split_notes_add(struct split_notes *notes, struct split_queues *queues,
 		    struct page_space *space, int64_t from, int64_t to)
 {
@@ -134,13 +177,12 @@ int split_notes_add(struct split_notes *notes, struct split_queues *queues,
 	assert(from < to && (to - 1) / SPLIT_CHUNK == chunk);
 	if (!notes->set)
 		notes->set = split_set_get(queues, space->subpool);
-	if (!notes->set)
-		return -ENOMEM;
-	note = find(notes, chunk);
-	if (!note)
-		note = insert(notes, space, chunk);
+	note = notes->set ? get(notes, chunk) : NULL;
 	if (!note)
 		return -ENOMEM;
+	if (note->nr_noted == 0)
+		set_queue(notes, note, space);
+	note->is_base = false;
 	before = note->nr_noted;
 	mark(note, from - first, to - first, true);
 	notes->nr_noted += note->nr_noted - before;
@@ -156,8 +198,10 @@ static void drop_part(struct split_notes *notes, struct split_queues *queues, si
 
 	mark(note, from, to, false);
 	notes->nr_noted += note->nr_noted - before;
-	if (note->nr_noted == 0)
+	if (note->nr_noted == 0 && why != SPLIT_END_REFILLED)
 		erase(notes, queues, at, why, 0);
+	else if (note->nr_noted == 0 && before > 0)
+		split_entry_end(queues, &note->entry, why, 0);
 	else if (note->nr_noted != before)
 		split_entry_note(queues, &note->entry, note->nr_noted);
 }

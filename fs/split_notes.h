@@ -35,13 +35,26 @@ void split_notes_deinit(struct split_notes *notes, struct split_queues *queues);
 
 /* Whether the huge page @chunk has notes. */
 bool split_notes_have(const struct split_notes *notes, int64_t chunk);
+
+/* What the file remembers of its huge pages, as asking costs more than noting a hole. */
+enum split_knowledge {
+	SPLIT_UNKNOWN,
+	SPLIT_WHOLE, /* it is huge, and all of it is there */
+	SPLIT_BASE,  /* it is made of base pages; to be asked again from time to time */
+};
+enum split_knowledge split_notes_know(const struct split_notes *notes, int64_t chunk);
+/* The next split_notes_know() says so. Not remembered without memory. */
+void split_notes_learn(struct split_notes *notes, int64_t chunk, bool is_whole);
 /*
  * [from, to), in one huge page that is there as a whole, is all zero: note it. 0; 1 where all
  * of the huge page is noted by now; -ENOMEM.
  */
 int split_notes_add(struct split_notes *notes, struct split_queues *queues,
 		    struct page_space *space, int64_t from, int64_t to);
-/* [from, to) has gone, or is not zero any more. A huge page without notes leaves its queue. */
+/*
+ * [from, to) has gone, or, if @why is SPLIT_END_REFILLED, is not zero any more. A huge page
+ * without notes leaves its queue. Of what goes in part the rest is to be split by the caller.
+ */
 void split_notes_drop(struct split_notes *notes, struct split_queues *queues, int64_t from,
 		      int64_t to, enum split_end why);
 /* The first run of noted pages in [from, to), as far as it is in one huge page. */

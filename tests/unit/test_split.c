@@ -402,6 +402,41 @@ static void test_punch_fails(void **state)
 	tear_down(&test);
 }
 
+/* What is known of a huge page stays when its holes were filled, and goes when it goes. */
+static void test_knowledge(void **state)
+{
+	struct split_notes *notes;
+	struct split_test test;
+
+	set_up(&test, SPLIT_TENANT_NODE);
+	notes = &test.notes[0];
+	assert_int_equal(split_notes_know(notes, 1), SPLIT_UNKNOWN);
+	split_notes_learn(notes, 1, false);
+	split_notes_learn(notes, 2, true);
+	/* Nothing is noted, so nothing is queued, whatever is written. */
+	split_notes_drop(notes, &test.queues, 0, FILE_PAGES, SPLIT_END_REFILLED);
+	assert_int_equal(split_notes_know(notes, 1), SPLIT_BASE);
+	assert_int_equal(split_notes_know(notes, 2), SPLIT_WHOLE);
+	assert_false(split_notes_have(notes, 2));
+	assert_int_equal(sum(&test).nr_deferred, 0);
+	note(&test, 0, 2);
+	split_notes_drop(notes, &test.queues, 0, FILE_PAGES, SPLIT_END_REFILLED);
+	assert_int_equal(split_notes_know(notes, 2), SPLIT_WHOLE);
+	assert_int_equal(sum(&test).nr_ended[SPLIT_END_REFILLED], 1);
+	/* Base pages may have been collapsed: now and then one has to look. */
+	for (int i = 0; i < 1000 && split_notes_know(notes, 1) == SPLIT_BASE; i++)
+		;
+	split_notes_learn(notes, 1, true);
+	assert_int_equal(split_notes_know(notes, 1), SPLIT_WHOLE);
+	split_notes_drop(notes, &test.queues, SPLIT_CHUNK, 2 * SPLIT_CHUNK, SPLIT_END_EMPTIED);
+	assert_int_equal(split_notes_know(notes, 1), SPLIT_UNKNOWN);
+	assert_int_equal(
+		split_notes_split(notes, &test.queues, &test.space[0], 2, SPLIT_END_SETTLED),
+		0);
+	assert_int_equal(split_notes_know(notes, 2), SPLIT_UNKNOWN);
+	tear_down(&test);
+}
+
 /* ---- threads: files of their own, in queues that they share ---- */
 
 struct worker {
@@ -473,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_pressed),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_punch_fails),
+		cmocka_unit_test(test_knowledge),
 		cmocka_unit_test(test_threads),
 	};
 
