@@ -156,7 +156,7 @@ static int adopt_mapping(struct adopting *adopting, const struct state_mapping *
 {
 	struct inode *inode = find_inode(adopting->mount, record->ino);
 	struct mapping *mapping;
-	uint64_t ino;
+	uint64_t ino = 0; /* for compilers that do not see that it is set where r is 0 */
 	int r;
 
 	if (!inode)
@@ -254,7 +254,7 @@ static int adopt_unknown(struct adopting *adopting, struct inode *inode, const s
 
 static int adopt_rest(struct adopting *adopting, struct inode *inode)
 {
-	uint64_t ino;
+	uint64_t ino = 0; /* for compilers that do not see that it is set where r is 0 */
 	int r;
 
 	r = read_data_ino(adopting->mount, inode, &ino);
