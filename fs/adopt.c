@@ -8,6 +8,7 @@
  */
 #include "fs/adopt.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -130,7 +131,8 @@ static const char *find_difference(const struct mount_options *wanted,
 		return "pagesize";
 	if (wanted->backing != BACKING_AUTO && (wanted->backing == BACKING_THP) != is_thp)
 		return "backing";
-	if (!is_same_size(&wanted->size, &stored->size))
+	if (!is_same_size(&wanted->size, &stored->size) ||
+	    memcmp(&wanted->node_sizes, &stored->node_sizes, sizeof(wanted->node_sizes)) != 0)
 		return "size";
 	if (!is_same_size(&wanted->min_size, &stored->min_size))
 		return "min_size";
@@ -142,7 +144,8 @@ static const char *find_difference(const struct mount_options *wanted,
 /* The end of the option that @list begins with. */
 static char *option_end(char *list)
 {
-	for (; *list && *list != ','; list++) {
+	/* Lists of nodes have commas, and no option begins with a digit. */
+	for (; *list && (*list != ',' || isdigit((unsigned char)list[1])); list++) {
 		if (*list == '\\' && list[1])
 			list++;
 	}

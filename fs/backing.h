@@ -45,9 +45,10 @@ struct backing_ops {
 	/* Make the kernel reserve [from, to) too, so that the guarantee outlives the daemon. */
 	int (*reserve)(struct backing_file *file, int64_t from, int64_t to);
 	/*
-	 * Allocate and clear page @idx, on @node if there is more than one. Returns the node
-	 * that it is on; -ENOSPC, -ENOMEM; -ERANGE where the file has become shorter. Success
-	 * where it is there.
+	 * Allocate and clear page @idx, on @node and nowhere else, or, with POOL_ANY_NODE,
+	 * wherever there is a page; with one node it is of no account. Returns the node that it
+	 * is on; -ENOSPC, -ENOMEM; -ERANGE where the file has become shorter. Success where it
+	 * is there, on whatever node.
 	 */
 	int (*populate)(struct backing_file *file, int64_t idx, int node);
 	/*

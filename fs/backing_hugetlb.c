@@ -32,6 +32,7 @@
 #include "fs/hugetlb_probe.h"
 #include "fs/lock.h"
 #include "fs/numa_policy.h"
+#include "fs/pool.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -412,11 +413,16 @@ static int hugetlb_populate(struct backing_file *backing_file, int64_t idx, int 
 	r = window_lock(file, idx, &page);
 	if (r < 0)
 		return r;
-	if (!one_node)
-		numa_policy_prefer(node);
+	r = one_node || node == POOL_ANY_NODE ? 0 : numa_policy_bind(node);
+	if (r < 0) {
+		window_unlock();
+		return -ENOSPC; /* a node that this process may not use */
+	}
 	do
 		r = madvise(page, page_size, MADV_POPULATE_WRITE) < 0 ? -errno : 0;
 	while (r == -EINTR);
+	if (!one_node && node != POOL_ANY_NODE)
+		numa_policy_unbind();
 	if (r == 0 && !one_node) {
 		r = numa_policy_node_of(page);
 		if (r >= 0)

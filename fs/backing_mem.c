@@ -33,9 +33,15 @@ static int mem_punch(struct backing_file *file, int64_t from, int64_t to)
 {
 	struct mem_file *mem_file = to_file(file);
 
+	struct backing_mem *mem = to_mem(file->backing);
+	unsigned char state;
+
 	for (int64_t idx = from; idx < to && idx < MEM_MAX_PAGES; idx++) {
-		if (atomic_exchange(&mem_file->state[idx], 0))
-			to_mem(file->backing)->nr_pages--;
+		state = atomic_exchange(&mem_file->state[idx], 0);
+		if (!state)
+			continue;
+		mem->nr_pages--;
+		mem->node_room[state - 1]++;
 	}
 	return 0;
 }
@@ -81,19 +87,57 @@ static int mem_reserve(struct backing_file *file, int64_t from, int64_t to)
 	return 0;
 }
 
+static void spend(uint64_t ns)
+{
+	struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	if (ns)
+		nanosleep(&time, NULL);
+}
+
+/* A page of @node is one fewer there. */
+static bool take_from_node(struct backing_mem *mem, int node)
+{
+	int64_t room = mem->node_room[node];
+
+	while (room > 0) {
+		if (atomic_compare_exchange_weak(&mem->node_room[node], &room, room - 1))
+			return true;
+	}
+	return false;
+}
+
+/* On @node, or with POOL_ANY_NODE on the first that has one; -ENOSPC. */
+static int find_room(struct backing_mem *mem, int node)
+{
+	int from = node < 0 ? 0 : node, to = node < 0 ? mem->backing.nr_nodes - 1 : node;
+
+	for (node = from; node <= to; node++) {
+		if (take_from_node(mem, node))
+			return node;
+	}
+	atomic_fetch_add(&mem->nr_failed, 1);
+	spend(mem->fail_ns);
+	return -ENOSPC;
+}
+
 static int mem_populate(struct backing_file *file, int64_t idx, int node)
 {
 	struct backing_mem *mem = to_mem(file->backing);
-	struct timespec clear = {mem->populate_ns / 1000000000, mem->populate_ns % 1000000000};
+	_Atomic unsigned char *state;
 
 	if (idx >= to_file(file)->nr_pages)
 		return -ERANGE;
+	state = &to_file(file)->state[idx];
 	if (mem->fail_after >= 0 && atomic_fetch_sub(&mem->fail_after, 1) == 0)
 		return -ENOSPC;
-	if (mem->populate_ns)
-		nanosleep(&clear, NULL);
-	if (atomic_exchange(&to_file(file)->state[idx], 1 + node))
+	if (*state)
+		return *state - 1;
+	node = find_room(mem, node);
+	if (node < 0)
 		return node;
+	spend(mem->populate_ns);
+	*state = (unsigned char)(1 + node);
 	if (atomic_fetch_add(&mem->nr_pages, 1) >= mem->max_pages) {
 		mem_punch(file, idx, idx + 1);
 		return -ENOSPC;
@@ -154,4 +198,6 @@ void backing_mem_init(struct backing_mem *mem, uint64_t page_size, int nr_nodes)
 		.max_pages = INT64_MAX,
 		.fail_after = -1,
 	};
+	for (int node = 0; node < nr_nodes; node++)
+		mem->node_room[node] = MEM_MAX_PAGES * INT64_C(1024);
 }

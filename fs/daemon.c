@@ -39,6 +39,7 @@
 #include "fs/notify.h"
 #include "fs/passthrough.h"
 #include "fs/probe_kernel.h"
+#include "fs/refill.h"
 #include "fs/rlimits.h"
 #include "fs/run_dir.h"
 #include "fs/split_thread.h"
@@ -50,6 +51,7 @@ struct daemon {
 	struct mount mount;
 	struct fuse_session *session;
 	struct split_thread *split_thread;
+	struct refill *refill;
 	pthread_t main_thread, signal_thread;
 	_Atomic bool terminating; /* a signal has come */
 	_Atomic bool stopping;    /* the signal thread is to end */
@@ -178,6 +180,8 @@ static int start_services(struct daemon *daemon)
 		r = control_new(mount, path, &mount->control);
 	if (r == 0)
 		r = split_thread_new(mount, &daemon->split_thread);
+	if (r == 0)
+		r = refill_new(mount, &daemon->refill);
 	return r;
 }
 
@@ -186,6 +190,7 @@ static void stop_services(struct daemon *daemon)
 	/* The control thread hands what it drops to the fault threads, which may still look at
 	 * it. */
 	control_stop(daemon->mount.control);
+	refill_free(daemon->refill);
 	split_thread_free(daemon->split_thread);
 	fault_service_free(daemon->mount.fault_service);
 	control_free(daemon->mount.control);

@@ -44,6 +44,14 @@ struct exhaustion {
 	struct waiting_fault *waiting; /* lock */
 };
 
+/* The mount has it so, or the file where a page of its node is waited for. */
+static bool waits(const struct mount *mount, struct mapping *mapping)
+{
+	if (mount->options->on_exhausted == ON_EXHAUSTED_WAIT)
+		return true;
+	return mount->nr_nodes > 1 && page_space_rule(mapping->space).fallback == NUMA_WAIT;
+}
+
 bool exhaustion_wait(struct fault_thread *thread, const struct fault *fault)
 {
 	struct mount *mount = fault->mapping->mount;
@@ -51,7 +59,7 @@ bool exhaustion_wait(struct fault_thread *thread, const struct fault *fault)
 	uint64_t seconds = mount->options->wait_seconds;
 	struct waiting_fault *waiting;
 
-	if (mount->options->on_exhausted != ON_EXHAUSTED_WAIT || exhaustion->stop)
+	if (exhaustion->stop || !waits(mount, fault->mapping))
 		return false;
 	if (seconds < UINT64_MAX / 1000000000 &&
 	    clock_now_ns() - fault->start >= seconds * 1000000000)

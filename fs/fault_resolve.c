@@ -6,8 +6,8 @@
  *
  * Where no page is to be had, or the backing fails, the page is taken out of the userfaultfd
  * before the thread is woken: then the kernel decides, and raises the SIGBUS that hugetlbfs
- * would. A tenant at its size is refused while the kernel has pages, and would give one: there
- * the page is marked to raise SIGBUS.
+ * would. A tenant at its size is refused while the kernel has pages, and would give one, and so
+ * is a page that may be on one node only: there the page is marked to raise SIGBUS.
  */
 #include "fs/fault_resolve.h"
 
@@ -46,12 +46,26 @@ struct uffdio_poison {
 #define UFFDIO_POISON _IOWR(UFFDIO, 0x08, struct uffdio_poison)
 #endif
 
+/* Whether the kernel would give a page where we do not: a tenant at its size; a page that is to
+ * be on a node that has none. */
+static bool kernel_would_give(const struct mapping *mapping)
+{
+	struct numa_rule rule;
+
+	if (subpool_is_full(mapping->space->subpool))
+		return true;
+	if (mapping->mount->nr_nodes == 1)
+		return false;
+	rule = page_space_rule(mapping->space);
+	return numa_rule_is_strict(&rule);
+}
+
 /* Let whoever touches the page have SIGBUS, until it is unmapped, and wake who waits. */
 static bool poison(const struct fault *fault, struct uffdio_range page)
 {
 	struct uffdio_poison poison = {.range = page};
 
-	return subpool_is_full(fault->mapping->space->subpool) &&
+	return kernel_would_give(fault->mapping) &&
 	       ioctl(fault->uffd, UFFDIO_POISON, &poison) == 0;
 }
 
@@ -88,18 +102,19 @@ void fault_refuse(struct fault_thread *thread, struct fault *fault, enum fault_o
 	end_fault(thread, fault, why, -1);
 }
 
-int fault_instantiate(struct mapping *mapping, int64_t idx, int *ret_node)
+int fault_instantiate(struct mapping *mapping, int64_t idx, pid_t tid, int *ret_node)
 {
 	bool keep = mapping_has_own_pages(mapping) && mapping_keeps_reservation(mapping);
-	int r = page_instantiate_on(mapping->space, idx, POOL_ANY_NODE, ret_node);
+	struct page_hint hint = mapping_hint(mapping, tid);
+	int r = page_instantiate_for(mapping->space, idx, &hint, ret_node);
 
 	/* It may have gone without a word (MADV_REMOVE); then waking would be in vain for ever.
 	 */
 	if (r == PAGE_PRESENT && page_reconcile(mapping->space, idx, keep) > 0)
-		r = page_instantiate_on(mapping->space, idx, POOL_ANY_NODE, ret_node);
+		r = page_instantiate_for(mapping->space, idx, &hint, ret_node);
 	if (!reconcile_may_help(mapping->mount, r))
 		return r;
-	return page_instantiate_on(mapping->space, idx, POOL_ANY_NODE, ret_node);
+	return page_instantiate_for(mapping->space, idx, &hint, ret_node);
 }
 
 /* Behind the end of a file that is longer only for the kernel, the fault would come again. */
@@ -150,7 +165,7 @@ static bool fault_resolve(struct fault_thread *thread, struct fault *fault)
 	}
 	if (populate_window(thread, fault, ahead))
 		return true;
-	r = fault_instantiate(mapping, fault->idx, &fault->node);
+	r = fault_instantiate(mapping, fault->idx, fault->tid, &fault->node);
 	if (!fault_resolved(thread, fault, r))
 		return false;
 	if (r >= 0)
@@ -230,6 +245,7 @@ void fault_resolve_messages(struct fault_thread *thread, struct mapping *mapping
 		mapping->nr_faults++;
 		fault.kind = kind_of(&messages[i]);
 		fault.address = messages[i].arg.pagefault.address;
+		fault.tid = (pid_t)messages[i].arg.pagefault.feat.ptid;
 		fault.idx = mapping_index_at(mapping, fault.address);
 		trace_fault_begin(mapping->id, fault.idx, fault.address, fault.kind);
 		if (fault.idx < 0) {

@@ -19,6 +19,7 @@ struct fault {
 	enum fault_kind kind;
 	bool waited; /* has waited for a page */
 	int node;    /* of the page, when it is there */
+	pid_t tid;   /* the thread; 0: not known */
 };
 
 /*
@@ -32,10 +33,10 @@ void fault_resolve_event(struct fault_thread *thread, struct mapping *mapping,
 			 const struct uffd_msg *message);
 
 /*
- * Instantiate page @idx, which was faulted on: what page_instantiate_on() returns, after
- * looking for pages that the kernel has given or taken where that could make it succeed.
+ * Instantiate page @idx, which thread @tid faulted on: what page_instantiate_for() returns,
+ * after looking for pages that the kernel has given or taken where that could make it succeed.
  */
-int fault_instantiate(struct mapping *mapping, int64_t idx, int *ret_node);
+int fault_instantiate(struct mapping *mapping, int64_t idx, pid_t tid, int *ret_node);
 /* Try @fault again on @thread, soon. */
 void fault_retry(struct fault_thread *thread, const struct fault *fault);
 /* Let the kernel decide what becomes of it, which without a free page is SIGBUS. */

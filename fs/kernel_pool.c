@@ -362,6 +362,19 @@ static int64_t change_nodes(struct kernel_pool_loan *loan, int64_t pages)
 	return pages - left;
 }
 
+/* Pages of other nodes than @nodes are of no use to us. Returns how many are free. */
+static int64_t leave_out(struct pool_counts *counts, uint64_t nodes)
+{
+	int64_t free = 0;
+
+	for (int node = 0; node < counts->nr_nodes; node++) {
+		if (!(nodes & NODE_BIT(node)))
+			counts->node[node].free = 0;
+		free += counts->node[node].free;
+	}
+	return free;
+}
+
 /*
  * What each node is to get: its share, less what is free there already. Pages that are reserved
  * may be anywhere: where each node has a number of its own, they are none of its.
@@ -438,7 +451,8 @@ static int borrow_locked(struct kernel_pool_loan *loan, const struct kernel_pool
 	r = kernel_pool_read(loan->page_size, loan->nr_nodes, &counts);
 	if (r < 0)
 		return r;
-	existing = counts.free - counts.resv;
+	existing = leave_out(&counts, numa_policy_memory_nodes()) - counts.resv;
+	existing = existing < 0 ? 0 : existing;
 	nr_missing = wish->pages > existing ? wish->pages - existing : 0;
 	if (wish->node_pages)
 		memcpy(shares, wish->node_pages, sizeof(shares[0]) * (size_t)loan->nr_nodes);
@@ -457,6 +471,7 @@ static int borrow_locked(struct kernel_pool_loan *loan, const struct kernel_pool
 		return r;
 	loan->overcommit = wish->overcommit;
 	r = kernel_pool_read(loan->page_size, loan->nr_nodes, &counts);
+	leave_out(&counts, numa_policy_memory_nodes());
 	for (int node = 0; node < loan->nr_nodes; node++)
 		free[node] = counts.node[node].free;
 	if (r == 0)

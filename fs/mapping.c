@@ -96,6 +96,7 @@ static int mapping_make(struct mount *mount, struct inode *inode, uint32_t flags
 	mapping->flags = flags;
 	mapping->access_mode = access_mode;
 	mapping->made_ms = clock_time_ms();
+	mapping->local_node = POOL_ANY_NODE;
 	r = mapping_init(mapping, mount, inode, from, to);
 	if (r < 0) {
 		free(mapping);

@@ -82,6 +82,8 @@ struct mapping {
 	_Atomic bool refused;      /* pages were taken out of the userfaultfd for want of one */
 	_Atomic uint64_t nr_refs;
 	_Atomic uint64_t nr_faults;
+	_Atomic int local_node;       /* of the thread that faulted last; POOL_ANY_NODE */
+	struct numa_rule thread_rule; /* set at init; of the thread that has mapped it */
 	_Atomic int64_t reconcile_at; /* the hole to look at next */
 	struct ahead ahead;
 	struct rcu_head rcu;
@@ -90,6 +92,14 @@ struct mapping {
 /* Whether its pages are its own and not the file's: where the size is what is reserved, the
  * kernel alone copies what a private mapping writes. */
 bool mapping_has_own_pages(const struct mapping *mapping);
+
+/*
+ * For whom a page of @mapping is: its thread @tid, or 0, the one that faulted last, and what
+ * that which has mapped it has for all its memory. Where there is one node nothing is asked.
+ */
+struct page_hint mapping_hint(struct mapping *mapping, pid_t tid);
+/* page_instantiate() of a page that nobody waits for. */
+int mapping_instantiate(struct mapping *mapping, int64_t idx);
 
 /*
  * A pending mapping of pages [from, to) of @inode, whose pages are reserved unless

@@ -24,6 +24,7 @@
 #include "fs/file_sized.h"
 #include "fs/hugetlb_probe.h"
 #include "fs/kernel_pool.h"
+#include "fs/mount_numa.h"
 #include "fs/mount_thp.h"
 #include "fs/numa_policy.h"
 #include "fs/owner.h"
@@ -173,11 +174,13 @@ static int borrow_pages(struct mount *mount, const struct mount_pages *pages,
 			int64_t *ret_node_pages, char *error, size_t error_size)
 {
 	struct kernel_pool_wish wish = {pages->min, pages->max - pages->min};
+	int64_t node_pages[POOL_MAX_NODES];
 	int r;
 
 	*error = '\0';
 	mount->data_max = pages->data_max;
 	mount->data_min = pages->min;
+	wish.node_pages = mount_numa_node_pages(mount->options, node_pages);
 	r = kernel_pool_borrow(mount->options->pagesize, mount->nr_nodes, &wish, &mount->loan,
 			       ret_node_pages, error, error_size);
 	if (r < 0) {
@@ -220,6 +223,7 @@ int mount_init_objects(struct mount *mount, const struct mount_pages *pages,
 	if (r < 0)
 		goto out_error;
 	mount->has_core = true;
+	mount_numa_set_up(mount);
 	if (!mount->is_thp) {
 		mount->core.unreserved = note_unreserved;
 		mount->core.unreserved_data = &mount->state;
@@ -415,6 +419,8 @@ static int set_up(struct mount *mount, char *error, size_t error_size)
 
 	r = kernel_pool_read(options->pagesize, mount->nr_nodes, &kernel);
 	mount->is_thp = is_thp(options, r < 0 ? NULL : &kernel, &mount->why_backing);
+	if (mount_numa_check(options, mount->is_thp, error, error_size) < 0)
+		return -EINVAL;
 	if (mount->is_thp) {
 		mount->nr_nodes = 1; /* where a page is, is left to the kernel */
 		return set_up_thp(mount, error, error_size);

@@ -202,6 +202,40 @@ int64_t mount_set_overcommit(struct mount *mount, int node, int64_t overcommit)
 	return overcommit;
 }
 
+/* The counters follow a page that the kernel has added on @node in place of a surplus one. */
+static void adopt_page_locked(struct mount *mount, int node, int64_t overcommit)
+{
+	mutex_assert_held(&mount->size_lock);
+	kernel_pool_change(&mount->loan, node, 0, -1);
+	mount->nr_extra++;
+	mount_save_loan(mount);
+	pool_set_overcommit(&mount->core.pool, overcommit - 1);
+	pool_resize(&mount->core.pool, node, 1);
+}
+
+int mount_refill_node(struct mount *mount, int node)
+{
+	struct pool_counts pool;
+	int64_t r = 1;
+
+	mutex_lock(&mount->size_lock);
+	pool_read(&mount->core.pool, &pool);
+	if (pool.free > pool.resv && pool.node[node].free > pool.node[node].bound)
+		goto out_unlock;
+	if (pool.overcommit - pool.surplus <= 0) {
+		r = 0;
+		goto out_unlock;
+	}
+	r = kernel_pool_change(&mount->loan, node, 1, 0);
+	if (r == 1)
+		adopt_page_locked(mount, node, pool.overcommit);
+	else if (r >= 0)
+		r = -ENOMEM;
+out_unlock:
+	mutex_unlock(&mount->size_lock);
+	return (int)r;
+}
+
 void mount_settle_size(struct mount *mount)
 {
 	struct pool_counts pool;

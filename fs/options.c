@@ -16,6 +16,7 @@
 
 #include "fs/memparse.h"
 #include "fs/options.h"
+#include "fs/options_numa.h"
 #include "fs/options_policy.h"
 
 #define PAGESIZE_2M       (UINT64_C(2) << 20)
@@ -83,6 +84,8 @@ static int set_pagesize(struct mount_options *options, const char *value)
 
 static int set_size(struct mount_options *options, const char *value)
 {
+	if (strchr(value, ':'))
+		return options_set_node_sizes(options, value);
 	return options_parse_size(value, &options->size);
 }
 
@@ -271,6 +274,10 @@ enum option_group {
 	GROUP_SPLIT_QUEUE,
 	GROUP_SPLIT_MARKS,
 	GROUP_LOCKSTAT,
+	GROUP_NUMA,
+	GROUP_FALLBACK,
+	GROUP_AVAIL_MASK,
+	GROUP_ALLOC_SLEEP_MS,
 	GROUP_FSNAME,
 	GROUP_SOURCE,
 	GROUP_ALLOW_OTHER,
@@ -325,7 +332,8 @@ struct option_spec {
 static const struct option_spec option_table[] = {
 	VALUE("backing", GROUP_BACKING, set_backing, "auto, hugetlb or thp"),
 	VALUE("pagesize", GROUP_PAGESIZE, set_pagesize, "2M or 1G"),
-	VALUE("size", GROUP_SIZE, set_size, SIZE_SYNTAX ", or 0% to 100% of the pool"),
+	VALUE("size", GROUP_SIZE, set_size,
+	      SIZE_SYNTAX ", or 0% to 100% of the pool, or NODE:SIZE,NODE:SIZE..."),
 	VALUE("min_size", GROUP_MIN_SIZE, set_min_size,
 	      SIZE_SYNTAX ", or 0% to 100% of the pool"),
 	VALUE("max_size", GROUP_MAX_SIZE, set_max_size,
@@ -348,6 +356,12 @@ static const struct option_spec option_table[] = {
 	      "off, global, tenant or tenant-node"),
 	VALUE("split_marks", GROUP_SPLIT_MARKS, options_set_split_marks,
 	      "two numbers from 0 to 100, LOW:HIGH, of which the first is not more"),
+	VALUE("numa", GROUP_NUMA, options_set_numa,
+	      "local, preferred:N, bind:LIST or interleave[:LIST]"),
+	VALUE("fallback", GROUP_FALLBACK, options_set_fallback, "remote, small, wait or fail"),
+	VALUE("avail_mask", GROUP_AVAIL_MASK, options_set_avail_mask, "on or off"),
+	VALUE("alloc_sleep_ms", GROUP_ALLOC_SLEEP_MS, options_set_alloc_sleep_ms,
+	      "a number from 1 to 3600000"),
 	VALUE("fsname", GROUP_FSNAME, set_fsname, "a name"),
 	VALUE("source", GROUP_SOURCE, set_source, "a directory on hugetlbfs or tmpfs"),
 	FLAG("lockstat", GROUP_LOCKSTAT, lockstat, true),
@@ -514,6 +528,16 @@ static int apply_option(struct mount_options *options, char *item, char *error,
 	return 0;
 }
 
+/*
+ * Whether a comma is part of the item: lists of nodes have them, and no option begins with a
+ * digit.
+ */
+static bool goes_on(const char *item, const char *comma)
+{
+	return comma[1] >= '0' && comma[1] <= '9' &&
+	       (strncmp(item, "size=", 5) == 0 || strncmp(item, "numa=", 5) == 0);
+}
+
 /* Cut the next item off *@cursor, with "\," and "\\" replaced by what they stand for; or NULL.
  */
 static char *next_item(char **cursor)
@@ -522,7 +546,7 @@ static char *next_item(char **cursor)
 
 	if (*from == '\0')
 		return NULL;
-	while (*from != '\0' && *from != ',') {
+	while (*from != '\0' && (*from != ',' || goes_on(item, from))) {
 		if (from[0] == '\\' && (from[1] == ',' || from[1] == '\\'))
 			from++;
 		*to++ = *from++;

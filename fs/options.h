@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "fs/numa_rule.h"
 #include "fs/split_queue.h"
 
 /* Of a node's pages: below the first the shrinker begins, and ends at the second. */
@@ -23,6 +24,12 @@ struct option_size {
 	uint64_t bytes;   /* OPTIONS_SIZE_UNSET: not given */
 	uint32_t percent; /* with is_percent */
 	bool is_percent;
+};
+
+/* size= with a size for each node: "0:4G,1:4G". */
+struct option_node_sizes {
+	uint64_t nodes; /* that were given, a bit each; 0: none */
+	uint64_t bytes[NUMA_RULE_MAX_NODES];
 };
 
 enum backing_kind {
@@ -49,8 +56,9 @@ struct mount_options {
 	struct option_size size; /* the most that files may use */
 	struct option_size min_size;
 	struct option_size max_size; /* what the pool may be raised to; size= by default */
-	uint64_t nr_inodes;          /* 0: no limit */
-	uid_t uid;                   /* of the root directory; the caller's by default */
+	struct option_node_sizes node_sizes; /* size= is their sum, if they are given */
+	uint64_t nr_inodes;                  /* 0: no limit */
+	uid_t uid; /* of the root directory; the caller's by default */
 	gid_t gid;
 	mode_t mode; /* 0755 by default as hugetlbfs has it */
 
@@ -64,6 +72,10 @@ struct mount_options {
 	enum split_mode split_queue;
 	uint32_t split_low, split_high; /* per cent of a node's pages that are free */
 	bool lockstat;
+
+	struct numa_rule numa;   /* numa= and fallback= */
+	bool avail_mask;         /* faults try nodes only where a page is expected */
+	uint32_t alloc_sleep_ms; /* between two attempts of the refiller */
 
 	/* The generic ones of mount(8). */
 	bool ro, nosuid, nodev, noexec, noatime, allow_other;

@@ -12,7 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/node_share.h"
 #include "fs/options.h"
+#include "fs/options_numa.h"
 
 #define SYSFS_HUGEPAGES "/sys/kernel/mm/hugepages"
 
@@ -32,6 +34,8 @@ void options_init(struct mount_options *options)
 		.split_low = SPLIT_LOW_PERCENT,
 		.split_high = SPLIT_HIGH_PERCENT,
 		.lockstat = true,
+		.avail_mask = true,
+		.alloc_sleep_ms = 1000,
 		.allow_other = true, /* hugetlbfs knows no other */
 	};
 }
@@ -69,7 +73,7 @@ print(struct printer *printer, const char *format, ...)
 }
 
 /* With the largest suffix that loses nothing. */
-static void print_bytes(struct printer *printer, const char *name, uint64_t bytes)
+static void print_number(struct printer *printer, uint64_t bytes)
 {
 	static const char suffixes[] = "KMGTPE";
 	char suffix[2] = "";
@@ -79,7 +83,41 @@ static void print_bytes(struct printer *printer, const char *name, uint64_t byte
 		suffix[0] = suffixes[i];
 		bytes /= 1024;
 	}
-	print(printer, ",%s=%" PRIu64 "%s", name, bytes, suffix);
+	print(printer, "%" PRIu64 "%s", bytes, suffix);
+}
+
+static void print_bytes(struct printer *printer, const char *name, uint64_t bytes)
+{
+	print(printer, ",%s=", name);
+	print_number(printer, bytes);
+}
+
+static void print_node_sizes(struct printer *printer, const struct option_node_sizes *sizes)
+{
+	const char *before = ",size=";
+
+	for (int node = 0; node < NUMA_RULE_MAX_NODES; node++) {
+		if (!(sizes->nodes & NODE_BIT(node)))
+			continue;
+		print(printer, "%s%d:", before, node);
+		print_number(printer, sizes->bytes[node]);
+		before = ",";
+	}
+}
+
+static void print_numa(struct printer *printer, const struct mount_options *options)
+{
+	struct numa_rule rule = options->numa;
+	char text[NUMA_RULE_TEXT_MAX];
+
+	rule.fallback = NUMA_FALLBACK_NONE;
+	numa_rule_print(&rule, text, sizeof(text));
+	if (rule.kind != NUMA_NONE)
+		print(printer, ",numa=%s", text);
+	if (options->numa.fallback != NUMA_FALLBACK_NONE)
+		print(printer, ",fallback=%s", numa_fallback_name(options->numa.fallback));
+	print(printer, ",avail_mask=%s,alloc_sleep_ms=%" PRIu32,
+	      options->avail_mask ? "on" : "off", options->alloc_sleep_ms);
 }
 
 static void print_size(struct printer *printer, const char *name,
@@ -145,13 +183,17 @@ int options_print(const struct mount_options *options, char *buf, size_t buf_siz
 	      : options->backing == BACKING_HUGETLB ? "hugetlb"
 						    : "auto");
 	print_bytes(&printer, "pagesize", options->pagesize);
-	print_size(&printer, "size", &options->size);
+	if (options->node_sizes.nodes)
+		print_node_sizes(&printer, &options->node_sizes);
+	else
+		print_size(&printer, "size", &options->size);
 	print_size(&printer, "min_size", &options->min_size);
 	print_size(&printer, "max_size", &options->max_size);
 	print_bytes(&printer, "nr_inodes", options->nr_inodes);
 	print(&printer, ",uid=%" PRIu32 ",gid=%" PRIu32 ",mode=%o", options->uid, options->gid,
 	      options->mode);
 	print_faults(&printer, options);
+	print_numa(&printer, options);
 	if (options->fsname)
 		print_text(&printer, "fsname", options->fsname);
 	if (options->source)
@@ -257,6 +299,9 @@ int options_check(const struct mount_options *options, char *error, size_t error
 			      "option 'pagesize=%" PRIu64
 			      "M': with backing=thp accepted is 2M; larger pages are hugetlb's",
 			      options->pagesize >> 20);
+	r = options_check_numa(options, error, error_size);
+	if (r < 0)
+		return r;
 	snprintf(path, sizeof(path), SYSFS_HUGEPAGES "/hugepages-%" PRIu64 "kB/nr_hugepages",
 		 options->pagesize >> 10);
 	file = fopen(path, "re");

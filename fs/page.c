@@ -13,54 +13,11 @@
 
 #include "fs/page_change.h"
 #include "fs/page_maps.h"
+#include "fs/page_place.h"
 #include "fs/trace.h"
 
-int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pages, int64_t max,
-		   int64_t min, uint32_t nr_fault_mutexes, bool region_lock_global)
-{
-	int64_t set_aside = 0;
-	int r;
-
-	assert(nr_nodes > 0 && nr_nodes <= POOL_MAX_NODES);
-	for (int node = 0; node < nr_nodes; node++)
-		set_aside += node_pages[node];
-	if (max != SUBPOOL_NO_LIMIT && max < set_aside)
-		return -EINVAL;
-	r = fault_mutex_table_init(&core->faults, nr_fault_mutexes, FAULT_HASH_JHASH2);
-	if (r < 0)
-		return r;
-	pool_init(&core->pool, nr_nodes, max == SUBPOOL_NO_LIMIT ? 0 : max - set_aside);
-	for (int node = 0; node < nr_nodes; node++) {
-		r = pool_resize(&core->pool, node, node_pages[node]);
-		if (r < 0)
-			goto out_pool;
-	}
-	r = subpool_init(&core->subpool, &core->pool, max, min);
-	if (r < 0)
-		goto out_pool;
-	core->unreserved = NULL;
-	core->nr_short = 0;
-	core->region_lock_global = region_lock_global;
-	rwsem_init(&core->region_lock, LOCK_RANK_REGION_MAP);
-	return 0;
-
-out_pool:
-	pool_deinit(&core->pool);
-	fault_mutex_table_deinit(&core->faults);
-	return r;
-}
-
-void page_core_deinit(struct page_core *core)
-{
-	rwsem_deinit(&core->region_lock);
-	subpool_deinit(&core->subpool);
-	pool_deinit(&core->pool);
-	fault_mutex_table_deinit(&core->faults);
-}
-
-/* Uncharge [from, to), whose pages are gone. @changes: one for resv and one for each node. */
-static void forget_locked(struct page_space *space, int64_t from, int64_t to,
-			  struct region_change *changes)
+void page_forget_locked(struct page_space *space, int64_t from, int64_t to,
+			struct region_change *changes)
 {
 	int64_t nr, freed = 0;
 
@@ -70,6 +27,7 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 		if (nr > 0) {
 			trace_page_freed(space->object, from, nr, node);
 			subpool_put_taken(space->subpool, node, nr);
+			avail_mask_set(&space->core->avail, node);
 		}
 		freed += nr;
 	}
@@ -77,86 +35,56 @@ static void forget_locked(struct page_space *space, int64_t from, int64_t to,
 	nr = region_map_delete_locked(&space->resv, &changes[space->nr_nodes]);
 	assert(nr >= freed);
 	page_count_file_locked(space);
+	page_unbind_excess_locked(space);
 	subpool_unreserve(space->subpool, nr - freed);
 }
 
-int page_space_init(struct page_space *space, struct page_core *core, struct backing_file *file,
-		    uint64_t object, int64_t key_offset, int64_t nr_pages)
+/* A page for @idx was taken on @node: enter it. The changes are for resv and inst. */
+static void enter_locked(struct page_space *space, int node, bool reserved,
+			 struct region_change *resv, struct region_change *inst)
 {
-	int nr_nodes = file->backing->nr_nodes;
-
-	space->inst = calloc(nr_nodes, sizeof(*space->inst));
-	space->final_changes = page_changes_new(nr_nodes + 1);
-	if (!space->inst || !space->final_changes) {
-		page_changes_free(space->final_changes, nr_nodes + 1);
-		free(space->inst);
-		space->inst = NULL;
-		return -ENOMEM;
-	}
-	space->core = core;
-	space->subpool = &core->subpool;
-	space->is_file = space->holds_pages = false;
-	space->file = file;
-	space->object = object;
-	space->key_offset = key_offset;
-	space->nr_nodes = nr_nodes;
-	space->chunk = backing_chunk(file->backing);
-	space->nr_pages = nr_pages;
-	space->nr_populating = 0;
-	space->entries = NULL;
-	space->made_ms = clock_time_ms();
-	page_note_change(space);
-	rwsem_init(&space->own_lock, LOCK_RANK_REGION_MAP);
-	space->lock = core->region_lock_global ? &core->region_lock : &space->own_lock;
-	region_map_init(&space->resv, space->lock);
-	for (int node = 0; node < nr_nodes; node++)
-		region_map_init(&space->inst[node], space->lock);
-	return 0;
-}
-
-void page_space_set_subpool(struct page_space *space, struct subpool *subpool, bool is_file)
-{
-	space->subpool = subpool_ref(subpool);
-	space->is_file = is_file;
-}
-
-void page_space_deinit(struct page_space *space)
-{
-	if (!space->inst)
-		return;
-	rwsem_write_lock(space->lock);
-	forget_locked(space, 0, REGION_END, space->final_changes);
-	rwsem_write_unlock(space->lock);
-	page_changes_free(space->final_changes, space->nr_nodes + 1);
-	for (int node = 0; node < space->nr_nodes; node++)
-		region_map_deinit(&space->inst[node]);
-	free(space->inst);
-	space->inst = NULL;
-	region_map_deinit(&space->resv);
-	rwsem_deinit(&space->own_lock);
-	subpool_unref(space->subpool);
-}
-
-/* Take a page for @idx and enter it. The changes are for resv and inst. */
-static int take_locked(struct page_space *space, int64_t idx, int node, bool given,
-		       struct region_change *resv, struct region_change *inst,
-		       struct subpool_taken *ret_taken, bool *ret_was_reserved)
-{
-	bool reserved = region_map_contains_locked(&space->resv, idx);
-
-	if (reserved)
-		node = pool_take_page(&space->core->pool, node, true, &ret_taken->source);
-	else if (given)
-		node = subpool_take_given(space->subpool, node, ret_taken);
-	else
-		node = subpool_take_page(space->subpool, node, ret_taken);
-	if (node < 0)
-		return reserved ? node : -ENOSPC;
-	*ret_was_reserved = reserved;
 	if (!reserved)
 		region_map_commit_locked(&space->resv, resv);
 	page_count_file_locked(space);
 	region_map_commit_locked(&space->inst[node], inst);
+}
+
+/* Take a page for @idx where @place says, and enter it. Its node, or -ENOSPC. */
+static int take_locked(struct page_space *space, struct page_entry *entry,
+		       const struct pool_place *place, struct region_change *resv,
+		       struct region_change *inst)
+{
+	struct subpool_taken *taken = &entry->taken;
+	int node;
+
+	entry->reserved = region_map_contains_locked(&space->resv, entry->idx);
+	if (entry->reserved)
+		node = pool_take_page_at(&space->core->pool, place, true, &taken->source);
+	else
+		node = subpool_take_page_at(space->subpool, place, taken);
+	if (node < 0)
+		return -ENOSPC;
+	if (place->bound)
+		page_unbound_locked(space, node);
+	enter_locked(space, node, entry->reserved, resv, inst);
+	return node;
+}
+
+/* Take a page that the kernel has given by itself, wherever it is. */
+static int take_given_locked(struct page_space *space, int64_t idx, struct region_change *resv,
+			     struct region_change *inst)
+{
+	bool reserved = region_map_contains_locked(&space->resv, idx);
+	struct subpool_taken taken;
+	int node;
+
+	if (reserved)
+		node = pool_take_page(&space->core->pool, POOL_ANY_NODE, true, &taken.source);
+	else
+		node = subpool_take_given(space->subpool, POOL_ANY_NODE, &taken);
+	if (node < 0)
+		return reserved ? node : -ENOSPC;
+	enter_locked(space, node, reserved, resv, inst);
 	return node;
 }
 
@@ -169,11 +97,13 @@ static void give_locked(struct page_space *space, int node, bool keep_reserved,
 	region_map_delete_locked(&space->inst[node], inst);
 	if (keep_reserved) {
 		pool_put_page(&space->core->pool, node, true);
+		page_rebind_locked(space, node);
 	} else {
 		region_map_delete_locked(&space->resv, resv);
 		page_count_file_locked(space);
 		subpool_put_page(space->subpool, node);
 	}
+	avail_mask_set(&space->core->avail, node);
 }
 
 /* One page's changes of both maps, allocated together. */
@@ -201,9 +131,10 @@ static void page_change_free(struct page_change *change)
 }
 
 /* Under the fault mutex of the page: enter it and take its page. 0, 1: it is there, -errno. */
-static int enter_page(struct page_space *space, struct page_entry *entry, int node,
-		      struct page_change *change)
+static int enter_page(struct page_space *space, struct page_entry *entry,
+		      struct page_attempt *attempt, struct page_change *change)
 {
+	struct pool_place place;
 	int r = -ERANGE;
 
 	rwsem_write_lock(space->lock);
@@ -211,9 +142,10 @@ static int enter_page(struct page_space *space, struct page_entry *entry, int no
 		rwsem_write_unlock(space->lock);
 		return 1;
 	}
-	if (entry->idx < space->nr_pages)
-		r = take_locked(space, entry->idx, node, false, &change->resv, &change->inst,
-				&entry->taken, &entry->reserved);
+	if (entry->idx < space->nr_pages) {
+		page_place_locked(space, entry->idx, attempt, &place);
+		r = take_locked(space, entry, &place, &change->resv, &change->inst);
+	}
 	if (r >= 0) {
 		entry->node = r;
 		entry->next = space->entries;
@@ -288,7 +220,8 @@ static enum page_outcome page_outcome(enum pool_source source)
 }
 
 /* Under the fault mutex of @idx: take a page, populate it, or put everything back. */
-static int instantiate_page(struct page_space *space, int64_t idx, int node, int *ret_node)
+static int try_page(struct page_space *space, int64_t idx, struct page_attempt *attempt,
+		    int *ret_node)
 {
 	struct page_change enter, undo; /* undoing must not need memory */
 	struct page_entry entry = {.idx = idx};
@@ -300,7 +233,8 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node, int
 	r = page_change_init(&undo, idx);
 	if (r < 0)
 		goto out_enter;
-	r = enter_page(space, &entry, node, &enter);
+	attempt->failed_on = POOL_ANY_NODE;
+	r = enter_page(space, &entry, attempt, &enter);
 	if (r > 0) {
 		*ret_node = page_node(space, idx);
 		r = PAGE_PRESENT;
@@ -308,8 +242,10 @@ static int instantiate_page(struct page_space *space, int64_t idx, int node, int
 	}
 	if (r < 0)
 		goto out_undo;
-	r = space->file->backing->ops->populate(space->file, idx, entry.node);
+	r = space->file->backing->ops->populate(space->file, idx,
+						attempt->anywhere ? POOL_ANY_NODE : entry.node);
 	if (r < 0) {
+		attempt->failed_on = entry.node;
 		untake_page(space, &entry, &undo);
 		goto out_undo;
 	}
@@ -321,6 +257,21 @@ out_undo:
 	page_change_free(&undo);
 out_enter:
 	page_change_free(&enter);
+	return r;
+}
+
+/* The same on one node after the other, as far as its rule allows. */
+static int instantiate_page(struct page_space *space, int64_t idx, const struct page_hint *hint,
+			    int *ret_node)
+{
+	struct page_attempt attempt = {.hint = hint};
+	int r;
+
+	do
+		r = try_page(space, idx, &attempt, ret_node);
+	while (r == -ENOSPC && page_try_again(space, &attempt));
+	if (r >= 0 && attempt.first >= 0 && *ret_node != attempt.first)
+		space->core->nr_remote++;
 	return r;
 }
 
@@ -339,17 +290,25 @@ static int seen_on_node(struct page_space *space, int64_t idx)
 	return node;
 }
 
-int page_instantiate_on(struct page_space *space, int64_t idx, int node, int *ret_node)
+int page_instantiate_for(struct page_space *space, int64_t idx, const struct page_hint *hint,
+			 int *ret_node)
 {
 	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
 	int r = PAGE_PRESENT, there = seen_on_node(space, idx);
 
 	if (there < 0)
-		r = instantiate_page(space, idx, node, ret_node);
+		r = instantiate_page(space, idx, hint, ret_node);
 	else
 		*ret_node = there;
 	mutex_unlock(mutex);
 	return r;
+}
+
+int page_instantiate_on(struct page_space *space, int64_t idx, int node, int *ret_node)
+{
+	const struct page_hint hint = {.node = node};
+
+	return page_instantiate_for(space, idx, &hint, ret_node);
 }
 
 int page_instantiate(struct page_space *space, int64_t idx, int node)
@@ -432,7 +391,7 @@ int page_forget(struct page_space *space, int64_t from, int64_t to)
 		return -ENOMEM;
 	wait_populated(space, from, to);
 	rwsem_write_lock(space->lock);
-	forget_locked(space, from, to, changes);
+	page_forget_locked(space, from, to, changes);
 	rwsem_write_unlock(space->lock);
 	page_changes_free(changes, space->nr_nodes + 1);
 	return 0;
@@ -477,7 +436,7 @@ int page_truncate(struct page_space *space, int64_t nr_pages)
 		set_nr_pages(space, old);
 	} else {
 		rwsem_write_lock(space->lock);
-		forget_locked(space, nr_pages, REGION_END, changes);
+		page_forget_locked(space, nr_pages, REGION_END, changes);
 		rwsem_write_unlock(space->lock);
 	}
 	page_changes_free(changes, space->nr_nodes + 1);
@@ -489,8 +448,6 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 			  bool keep_reserved)
 {
 	struct page_change change;
-	struct subpool_taken taken;
-	bool was_reserved;
 	int node, r;
 
 	r = page_change_init(&change, idx);
@@ -504,8 +461,8 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 	if (present == (node >= 0) || (present && idx >= space->nr_pages)) {
 		r = 0;
 	} else if (present) {
-		node = take_locked(space, idx, POOL_ANY_NODE, true, &change.resv, &change.inst,
-				   &taken, &was_reserved);
+		page_unbind_locked(space, 1);
+		node = take_given_locked(space, idx, &change.resv, &change.inst);
 		r = node < 0 ? node : 1;
 	} else {
 		give_locked(space, node, keep_reserved, &change.resv, &change.inst);

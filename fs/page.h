@@ -10,6 +10,7 @@
  *
  *	charged to the subpool    = count(resv)
  *	taken from the pool       = count(inst)
+ *	bound to nodes in the pool <= count(resv) - count(inst)
  *
  * hold whenever the rwsem is free: maps, subpool and pool change together inside it. A page is
  * entered into inst before it is populated, under its fault mutex, which is held until the page
@@ -24,8 +25,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fs/avail_mask.h"
 #include "fs/backing.h"
 #include "fs/fault_mutex.h"
+#include "fs/numa_rule.h"
 #include "fs/pool.h"
 #include "fs/region_map.h"
 #include "fs/subpool.h"
@@ -35,6 +38,11 @@ struct page_core {
 	struct pool pool;
 	struct subpool subpool;
 	struct fault_mutex_table faults;
+	struct avail_mask avail;
+	uint64_t memory_nodes;       /* set before use; a bit each, all by default */
+	struct numa_rule numa;       /* set before use; what spaces leave open */
+	_Atomic uint64_t nr_remote;  /* pages that are not on the node that was to be */
+	_Atomic uint64_t nr_unbound; /* reservations refused: not on these nodes */
 	/* set before use, may be NULL: page @idx of file @object is about not to be reserved */
 	void (*unreserved)(void *data, uint64_t object, int64_t idx);
 	void *unreserved_data;
@@ -58,6 +66,9 @@ struct page_space {
 	int64_t chunk;             /* set at init; pages of one huge page */
 	struct rwsem *lock;        /* set at init; own_lock or core->region_lock */
 	struct rwsem own_lock;
+	struct numa_rule rule;               /* lock; where its pages are to be */
+	int64_t *bound;                      /* lock; reserved pages of each node (pool_bind) */
+	int64_t nr_bound;                    /* lock; their sum */
 	struct region_map resv;              /* lock */
 	struct region_map *inst;             /* lock; one per node */
 	int64_t nr_pages;                    /* lock; nothing is instantiated from here on */
@@ -101,13 +112,17 @@ int page_space_init(struct page_space *space, struct page_core *core, struct bac
  * reserved or instantiated.
  */
 void page_space_set_subpool(struct page_space *space, struct subpool *subpool, bool is_file);
+/* Where its pages are to be from now on; what is there, or reserved, stays as it is. */
+void page_space_set_rule(struct page_space *space, const struct numa_rule *rule);
+struct numa_rule page_space_rule(struct page_space *space);
 /* Uncharge everything. The pages themselves are the backing's to free, which must have
  * happened. */
 void page_space_deinit(struct page_space *space);
 
 /*
  * Reserve what of [from, to) is neither reserved nor instantiated. Returns the number of pages
- * newly reserved; -ENOMEM with nothing changed. A page that is being populated, and in the end
+ * newly reserved; -ENOMEM with nothing changed, also where the nodes that its rule binds the
+ * space to have not so many. A page that is being populated, and in the end
  * cannot be, is a reserved one then. @ret_added (may be NULL) is a map of the
  * caller's, with the same lock, into which the new ranges are added for a later
  * page_unreserve_map(). Follows hugetlb_reserve_pages().
@@ -129,6 +144,15 @@ void page_unreserve_map(struct page_space *space, struct region_map *added);
 int page_instantiate(struct page_space *space, int64_t idx, int node);
 /* The same; where it is there, the node that it is on is in @ret_node. */
 int page_instantiate_on(struct page_space *space, int64_t idx, int node, int *ret_node);
+
+/* For whom a page is. */
+struct page_hint {
+	int node; /* where the thread is that wants it; POOL_ANY_NODE: not known */
+	const struct numa_rule *rule; /* where neither space nor mount has one; or NULL */
+};
+/* The same as page_instantiate_on() by the space's rule, which has the last word. */
+int page_instantiate_for(struct page_space *space, int64_t idx, const struct page_hint *hint,
+			 int *ret_node);
 
 /*
  * Free the pages of [from, to) that are there; reservations that were not used stay, as with

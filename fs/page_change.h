@@ -13,6 +13,9 @@ struct region_change *page_changes_new(size_t nr);
 void page_changes_free(struct region_change *changes, size_t nr);
 void page_change_set(struct region_change *change, int64_t from, int64_t to);
 
+/* Uncharge [from, to), whose pages are gone. @changes: one for resv and one for each node. */
+void page_forget_locked(struct page_space *space, int64_t from, int64_t to,
+			struct region_change *changes);
 /* After a change of resv: whether it is a file that holds pages, for the subpool's count. */
 void page_count_file_locked(struct page_space *space);
 /* Pages were reserved, or have come. */

@@ -9,6 +9,7 @@
 #include "fs/page.h"
 #include "fs/page_change.h"
 #include "fs/page_maps.h"
+#include "fs/page_place.h"
 
 struct moving {
 	struct page_range *range;   /* in order */
@@ -64,6 +65,7 @@ static void take_out_locked(struct page_space *space, int64_t begin, int64_t end
 	}
 	page_change_set(&moving->out[space->nr_nodes], begin, end);
 	region_map_delete_locked(&space->resv, &moving->out[space->nr_nodes]);
+	page_unbind_excess_locked(space);
 }
 
 static void put_in_locked(struct page_space *space, struct moving *moving)

@@ -7,6 +7,7 @@
 #include "fs/page.h"
 #include "fs/page_change.h"
 #include "fs/page_maps.h"
+#include "fs/page_place.h"
 
 /* Whoever reserves [from, to) counts on the pages that are there; some may not come. */
 static void reserve_entries_locked(struct page_space *space, int64_t from, int64_t to)
@@ -27,6 +28,11 @@ static int64_t reserve_locked(struct page_space *space, struct region_change *ch
 	int r;
 
 	r = nr > 0 ? subpool_reserve(space->subpool, nr) : 0;
+	if (r == 0) {
+		r = page_bind_locked(space, nr);
+		if (r < 0)
+			subpool_unreserve(space->subpool, nr);
+	}
 	if (r < 0)
 		return r == -ENOMEM ? -ENOSPC : r;
 	reserve_entries_locked(space, change->from, change->to);
@@ -89,6 +95,7 @@ static int unreserve_next(struct page_space *space, int64_t *pos, int64_t to)
 {
 	struct region_change change;
 	struct region region;
+	int64_t nr;
 	bool found;
 	int r;
 
@@ -99,8 +106,9 @@ static int unreserve_next(struct page_space *space, int64_t *pos, int64_t to)
 	found = page_next_reserved_locked(space, *pos, to, &region);
 	if (found) {
 		page_change_set(&change, region.from, region.to);
-		subpool_unreserve(space->subpool,
-				  region_map_delete_locked(&space->resv, &change));
+		nr = region_map_delete_locked(&space->resv, &change);
+		page_unbind_excess_locked(space);
+		subpool_unreserve(space->subpool, nr);
 		page_count_file_locked(space);
 	}
 	rwsem_write_unlock(space->lock);

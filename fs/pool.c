@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fs/node_share.h"
+
 static int64_t min_pages(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -58,6 +60,8 @@ static void pool_check_locked(const struct pool *pool)
 
 		assert(here->free >= 0 && here->free <= here->nr);
 		assert(here->surplus >= 0 && here->surplus <= here->nr);
+		assert(here->bound >= 0 && here->bound <= here->free);
+		sum.bound += here->bound;
 		sum.nr += here->nr;
 		sum.free += here->free;
 		sum.surplus += here->surplus;
@@ -66,6 +70,7 @@ static void pool_check_locked(const struct pool *pool)
 	assert(sum.free == counts->free);
 	assert(sum.surplus == counts->surplus);
 	assert(counts->resv >= 0 && counts->resv <= counts->free);
+	assert(sum.bound <= counts->resv);
 	(void)sum;
 }
 
@@ -153,7 +158,7 @@ static void drop_surplus_pages_locked(struct pool *pool, int64_t nr)
 	for (int node = 0; node < nr_nodes; node++) {
 		const struct pool_node *here = &pool->counts.node[node];
 
-		room[node] = min_pages(here->surplus, here->free);
+		room[node] = min_pages(here->surplus, here->free - here->bound);
 		total += room[node];
 	}
 
@@ -164,17 +169,35 @@ static void drop_surplus_pages_locked(struct pool *pool, int64_t nr)
 				   (struct pool_node){-deal[node], -deal[node], -deal[node]});
 }
 
-/* @node where it has a free page, else the next one that has. There is one. */
-static int find_free_node_locked(struct pool *pool, int node)
+static bool is_in(uint64_t nodes, int node)
 {
-	int found = node == POOL_ANY_NODE ? pool->next_node_to_alloc : node;
+	return nodes & NODE_BIT(node);
+}
 
-	assert(pool->counts.free > 0);
-	while (pool->counts.node[found].free == 0)
-		found = node_after(pool, found);
-	if (node == POOL_ANY_NODE)
-		pool->next_node_to_alloc = node_after(pool, found);
-	return found;
+/* The first node of @nodes, from @node on, that has a free page bound to nobody; or -1. */
+static int find_free_node_locked(const struct pool *pool, int node, uint64_t nodes)
+{
+	const struct pool_node *here;
+
+	mutex_assert_held(&pool->lock);
+	for (int i = 0; i < pool->counts.nr_nodes; i++) {
+		here = &pool->counts.node[node];
+		if (is_in(nodes, node) && here->free > here->bound)
+			return node;
+		node = node_after(pool, node);
+	}
+	return -1;
+}
+
+/* The first node of @nodes from @node on, or -1. */
+static int find_node(const struct pool *pool, int node, uint64_t nodes)
+{
+	for (int i = 0; i < pool->counts.nr_nodes; i++) {
+		if (is_in(nodes, node))
+			return node;
+		node = node_after(pool, node);
+	}
+	return -1;
 }
 
 void pool_init(struct pool *pool, int nr_nodes, int64_t overcommit)
@@ -208,8 +231,9 @@ int pool_resize(struct pool *pool, int node, int64_t nr)
 	if (nr > INT64_MAX - pool->counts.nr)
 		r = -EOVERFLOW;
 	/* Surplus pages are not what is taken away: they leave by themselves. */
-	else if (nr < 0 && (nr < -here->free || nr < -available_pages_locked(pool) ||
-			    nr < here->surplus - here->nr))
+	else if (nr < 0 &&
+		 (nr < here->bound - here->free || nr < -available_pages_locked(pool) ||
+		  nr < here->surplus - here->nr))
 		r = -EBUSY;
 	else
 		change_node_locked(pool, node, (struct pool_node){.nr = nr, .free = nr});
@@ -259,7 +283,7 @@ static int64_t drop_free_pages_locked(struct pool *pool, int allowed, int64_t nr
 		if (!is_allowed(node, allowed))
 			continue;
 		/* the kernel may let a surplus page leave and call another one so instead */
-		room[node] = min_pages(here->free, here->nr - here->surplus);
+		room[node] = min_pages(here->free - here->bound, here->nr - here->surplus);
 		total += room[node];
 	}
 	nr = min_pages(nr, total);
@@ -360,33 +384,105 @@ void pool_unreserve(struct pool *pool, int64_t nr)
 	waitqueue_wake_all(&pool->freed);
 }
 
-int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source *ret_source)
+int pool_bind(struct pool *pool, uint64_t nodes, int64_t nr, int64_t *ret_bound)
 {
-	int r;
-
-	assert(node == POOL_ANY_NODE || node_is_valid(pool, node));
+	int64_t room[POOL_MAX_NODES] = {0}, total = 0;
+	int nr_nodes = pool->counts.nr_nodes;
+	int r = 0;
 
 	mutex_lock(&pool->lock);
-	if (reserved || available_pages_locked(pool) > 0) {
-		r = find_free_node_locked(pool, node);
-		change_node_locked(pool, r, (struct pool_node){.free = -1});
-		if (reserved)
-			pool->counts.resv--;
-		*ret_source = reserved ? POOL_FROM_RESERVATION : POOL_FROM_FREE;
-	} else if (overcommit_room_locked(pool) > 0) {
-		r = node;
-		if (r == POOL_ANY_NODE) {
-			r = pool->next_node_to_alloc;
-			pool->next_node_to_alloc = node_after(pool, r);
-		}
-		change_node_locked(pool, r, (struct pool_node){.nr = 1, .surplus = 1});
-		*ret_source = POOL_FROM_SURPLUS;
-	} else {
+	for (int node = 0; node < nr_nodes; node++) {
+		const struct pool_node *here = &pool->counts.node[node];
+
+		if (is_in(nodes, node))
+			room[node] = here->free - here->bound;
+		total += room[node];
+	}
+	if (nr > total) {
 		r = -ENOMEM;
+	} else {
+		deal_pages(nr_nodes, 0, nr, room, ret_bound);
+		for (int node = 0; node < nr_nodes; node++)
+			pool->counts.node[node].bound += ret_bound[node];
 	}
 	pool_check_locked(pool);
 	mutex_unlock(&pool->lock);
 	return r;
+}
+
+void pool_unbind(struct pool *pool, int node, int64_t nr)
+{
+	assert(node_is_valid(pool, node));
+
+	mutex_lock(&pool->lock);
+	assert(nr >= 0 && nr <= pool->counts.node[node].bound);
+	pool->counts.node[node].bound -= nr;
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+}
+
+/* On the node that was asked for if it has one; in turns where none was. */
+static int take_free_locked(struct pool *pool, const struct pool_place *place)
+{
+	int node = place->first == POOL_ANY_NODE ? pool->next_node_to_alloc : place->first;
+
+	if (place->bound) {
+		assert(pool->counts.node[node].bound > 0);
+		pool->counts.node[node].bound--;
+	} else {
+		node = find_free_node_locked(pool, node, place->nodes);
+	}
+	if (node < 0)
+		return -ENOMEM;
+	if (place->first == POOL_ANY_NODE)
+		pool->next_node_to_alloc = node_after(pool, node);
+	change_node_locked(pool, node, (struct pool_node){.free = -1});
+	return node;
+}
+
+static int take_surplus_locked(struct pool *pool, const struct pool_place *place)
+{
+	int node = place->first == POOL_ANY_NODE ? pool->next_node_to_alloc : place->first;
+
+	node = find_node(pool, node, place->surplus);
+	if (node < 0 || overcommit_room_locked(pool) <= 0)
+		return -ENOMEM;
+	if (place->first == POOL_ANY_NODE)
+		pool->next_node_to_alloc = node_after(pool, node);
+	change_node_locked(pool, node, (struct pool_node){.nr = 1, .surplus = 1});
+	return node;
+}
+
+int pool_take_page_at(struct pool *pool, const struct pool_place *place, bool reserved,
+		      enum pool_source *ret_source)
+{
+	int r = -ENOMEM;
+
+	assert(place->first == POOL_ANY_NODE || node_is_valid(pool, place->first));
+	assert(reserved || !place->bound);
+
+	mutex_lock(&pool->lock);
+	if (reserved || available_pages_locked(pool) > 0)
+		r = take_free_locked(pool, place);
+	if (r >= 0) {
+		if (reserved)
+			pool->counts.resv--;
+		*ret_source = reserved ? POOL_FROM_RESERVATION : POOL_FROM_FREE;
+	} else if (!reserved) {
+		r = take_surplus_locked(pool, place);
+		if (r >= 0)
+			*ret_source = POOL_FROM_SURPLUS;
+	}
+	pool_check_locked(pool);
+	mutex_unlock(&pool->lock);
+	return r;
+}
+
+int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source *ret_source)
+{
+	const struct pool_place place = {node, POOL_ALL_NODES, POOL_ALL_NODES, false};
+
+	return pool_take_page_at(pool, &place, reserved, ret_source);
 }
 
 void pool_take_reserved(struct pool *pool, int node, int64_t nr)
@@ -433,7 +529,7 @@ void pool_move_page(struct pool *pool, int from, int to)
 	assert(node_is_valid(pool, to));
 
 	mutex_lock(&pool->lock);
-	if (pool->counts.node[to].free > 0) {
+	if (pool->counts.node[to].free > pool->counts.node[to].bound) {
 		/* A page of @to was taken in place of the one on @from. */
 		change_node_locked(pool, from, (struct pool_node){.free = 1});
 		change_node_locked(pool, to, (struct pool_node){.free = -1});

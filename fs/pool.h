@@ -8,6 +8,7 @@
  * A pool counts; it does not hold pages. The invariants, checked after every change:
  *
  *	0 <= resv <= free <= nr, surplus <= nr, and nr/free/surplus are the sums over the nodes
+ *	bound <= free on each node, and the sum of bound <= resv
  *
  * All functions are thread-safe and do not block: surplus pages are made by the backing, when a
  * page is populated.
@@ -24,6 +25,7 @@
 
 struct pool_node {
 	int64_t nr, free, surplus;
+	int64_t bound; /* of the reserved pages, those that have to be on this node */
 };
 
 /* All counters at one instant. */
@@ -85,12 +87,33 @@ enum pool_source {
 };
 
 /*
+ * Let @nr pages that the caller has reserved be pages of @nodes (a bit each): nobody else takes
+ * those. How many on which node goes to @ret_bound. 0, or -ENOMEM with
+ * nothing changed where these nodes have not so many that are bound to nobody.
+ */
+int pool_bind(struct pool *pool, uint64_t nodes, int64_t nr, int64_t *ret_bound);
+/* @nr reserved pages of @node may be anywhere again. */
+void pool_unbind(struct pool *pool, int node, int64_t nr);
+
+/* Where a page is taken. */
+struct pool_place {
+	int first;        /* here if it has one; POOL_ANY_NODE: in turns */
+	uint64_t nodes;   /* else here, a bit each */
+	uint64_t surplus; /* of these, where a surplus page may be made */
+	bool bound;       /* a page that is bound to first, of the caller's */
+};
+#define POOL_ALL_NODES UINT64_MAX
+
+/*
  * Take a free page: with @reserved one that was reserved (and the reservation with it), else
  * one that nobody has reserved, else a new surplus page. On @node where it has one, else on any
  * other. Returns the node, and in @ret_source where the page came from; -ENOMEM where there is
  * none. Follows dequeue_hugetlb_folio_vma() and alloc_surplus_hugetlb_folio().
  */
 int pool_take_page(struct pool *pool, int node, bool reserved, enum pool_source *ret_source);
+/* The same, but not elsewhere than @place says. */
+int pool_take_page_at(struct pool *pool, const struct pool_place *place, bool reserved,
+		      enum pool_source *ret_source);
 /* Take @nr pages of @node that were reserved, and are free there. */
 void pool_take_reserved(struct pool *pool, int node, int64_t nr);
 /*

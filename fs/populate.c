@@ -57,7 +57,7 @@ static bool populate_step(struct fault_thread *thread, struct fault_background *
 	if (!job->mapping->dead && !thread->stop && job->next < job->to)
 		idx = atomic_fetch_add(&job->next, 1);
 	if (idx < job->to) {
-		r = page_instantiate(job->mapping->space, idx, POOL_ANY_NODE);
+		r = mapping_instantiate(job->mapping, idx);
 		if (r > PAGE_PRESENT)
 			fault_stat_count(&thread->stat.nr_ahead);
 		if (r >= 0)

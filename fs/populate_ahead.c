@@ -50,10 +50,11 @@ static bool populate_next(struct fault_thread *thread, struct mapping *mapping)
 		return false;
 	waiting = claim.waiter;
 	if (waiting) {
-		r = fault_instantiate(mapping, claim.idx, &waiting->fault.node);
+		r = fault_instantiate(mapping, claim.idx, waiting->fault.tid,
+				      &waiting->fault.node);
 		waiting->result = r;
 	} else {
-		r = page_instantiate(mapping->space, claim.idx, POOL_ANY_NODE);
+		r = mapping_instantiate(mapping, claim.idx);
 		if (r > PAGE_PRESENT)
 			fault_stat_count(&thread->stat.nr_ahead);
 	}

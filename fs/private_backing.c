@@ -24,6 +24,7 @@
 #include "fs/client.h"
 #include "fs/mapping.h"
 #include "fs/mount.h"
+#include "fs/numa_policy.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -102,6 +103,26 @@ static int check_exists(struct mapping *mapping, int uffd, uint64_t address)
 	return 0;
 }
 
+/* The page is there: on @node, if that was said. */
+static int node_of(const struct mapping *mapping, uint64_t address, int node)
+{
+	if (mapping->mount->nr_nodes > 1 && node == POOL_ANY_NODE)
+		node = numa_policy_node_in(mapping->client->pid, address);
+	return node < 0 ? 0 : node;
+}
+
+static int copy_page(int uffd, struct uffdio_copy *copy, int node)
+{
+	int r = node == POOL_ANY_NODE ? 0 : numa_policy_bind(node);
+
+	if (r < 0)
+		return -ENOMEM; /* a node that this process may not use */
+	r = ioctl(uffd, UFFDIO_COPY, copy) < 0 ? -errno : 0;
+	if (node != POOL_ANY_NODE)
+		numa_policy_unbind();
+	return r;
+}
+
 static int private_populate(struct backing_file *file, int64_t idx, int node)
 {
 	struct mapping *mapping = to_mapping(file);
@@ -117,12 +138,13 @@ static int private_populate(struct backing_file *file, int64_t idx, int node)
 		return -ENOMEM;
 	if (!copy.dst || uffd < 0)
 		return -ERANGE;
-	if (ioctl(uffd, UFFDIO_COPY, &copy) == 0)
-		return node;
-	switch (errno) {
+	r = copy_page(uffd, &copy, mapping->mount->nr_nodes > 1 ? node : POOL_ANY_NODE);
+	switch (-r) {
+	case 0:
+		return node_of(mapping, copy.dst, node);
 	case EEXIST:
 		r = check_exists(mapping, uffd, copy.dst);
-		return r < 0 ? r : node;
+		return r < 0 ? r : node_of(mapping, copy.dst, POOL_ANY_NODE);
 	case ENOENT:
 	case ESRCH:
 	case EINVAL:
@@ -130,7 +152,7 @@ static int private_populate(struct backing_file *file, int64_t idx, int node)
 	case ENOMEM:
 		return -ENOSPC;
 	}
-	return -errno; /* EAGAIN: the address space is changing */
+	return r; /* EAGAIN: the address space is changing */
 }
 
 /*

@@ -291,12 +291,13 @@ static struct subpool *covering_locked(struct subpool *subpool)
 	return subpool;
 }
 
-static int take_locked(struct subpool *subpool, int node, struct subpool_taken *ret_taken)
+static int take_locked(struct subpool *subpool, const struct pool_place *place,
+		       struct subpool_taken *ret_taken)
 {
 	struct subpool *covered_by = covering_locked(subpool);
 	int r;
 
-	r = pool_take_page(subpool->pool, node, covered_by != NULL, &ret_taken->source);
+	r = pool_take_page_at(subpool->pool, place, covered_by != NULL, &ret_taken->source);
 	if (r < 0)
 		return r;
 	ret_taken->covered_by = covered_by;
@@ -304,22 +305,31 @@ static int take_locked(struct subpool *subpool, int node, struct subpool_taken *
 	return r;
 }
 
-int subpool_take_page(struct subpool *subpool, int node, struct subpool_taken *ret_taken)
+int subpool_take_page_at(struct subpool *subpool, const struct pool_place *place,
+			 struct subpool_taken *ret_taken)
 {
 	int r;
 
 	lock_tree(subpool);
-	r = needed_locked(subpool, 1) < 0 ? -ENOMEM : take_locked(subpool, node, ret_taken);
+	r = needed_locked(subpool, 1) < 0 ? -ENOMEM : take_locked(subpool, place, ret_taken);
 	unlock_tree(subpool);
 	return r;
 }
 
+int subpool_take_page(struct subpool *subpool, int node, struct subpool_taken *ret_taken)
+{
+	const struct pool_place place = {node, POOL_ALL_NODES, POOL_ALL_NODES, false};
+
+	return subpool_take_page_at(subpool, &place, ret_taken);
+}
+
 int subpool_take_given(struct subpool *subpool, int node, struct subpool_taken *ret_taken)
 {
+	const struct pool_place place = {node, POOL_ALL_NODES, POOL_ALL_NODES, false};
 	int r;
 
 	lock_tree(subpool);
-	r = take_locked(subpool, node, ret_taken);
+	r = take_locked(subpool, &place, ret_taken);
 	unlock_tree(subpool);
 	return r;
 }

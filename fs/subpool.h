@@ -105,6 +105,8 @@ struct subpool_taken {
  * Follows alloc_hugetlb_folio().
  */
 int subpool_take_page(struct subpool *subpool, int node, struct subpool_taken *ret_taken);
+int subpool_take_page_at(struct subpool *subpool, const struct pool_place *place,
+			 struct subpool_taken *ret_taken);
 /* The same for a page that the kernel has given by itself, whatever the limits say. */
 int subpool_take_given(struct subpool *subpool, int node, struct subpool_taken *ret_taken);
 /*

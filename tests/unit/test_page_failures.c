@@ -67,11 +67,12 @@ static void test_populate_fails_at_every_point(void **state)
 		struct page_test test;
 
 		mixed_init(&test);
-		test.mem.fail_after = (int64_t)k;
 		for (size_t i = 0; i < ARRAY_SIZE(mixed_pages); i++) {
 			before = counters(&test);
 			if (i == k) {
+				test.populate_error = -ENOSPC;
 				assert_int_equal(mixed_instantiate(&test, i), -ENOSPC);
+				test.populate_error = 0;
 				assert_unchanged(&test, &before);
 			}
 			assert_int_equal(mixed_instantiate(&test, i), mixed_pages[i].outcome);

@@ -75,10 +75,10 @@ static void do_instantiate(struct run *run)
 	int expected =
 		model_instantiate(&run->model, run->space, run->from, node, fails, answer);
 
-	run->test.mem.fail_after = fails ? 0 : -1;
+	run->test.populate_error = fails ? -ENOSPC : 0;
 	run->test.answer_node = answer;
 	assert_int_equal(page_instantiate(get_space(run), run->from, node), expected);
-	run->test.mem.fail_after = -1;
+	run->test.populate_error = 0;
 	run->nr_failures += expected < 0;
 	run->nr_pages_taken += expected > PAGE_PRESENT;
 }

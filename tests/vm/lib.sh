@@ -109,7 +109,7 @@ make_initramfs()
 {
 	local root=$dir/root program
 
-	mkdir -p "$root"/{bin,dev,proc,sys,tmp,run}
+	mkdir -p "$root"/{bin,dev,mnt,proc,sys,tmp,run}
 	mknod "$root/dev/console" c 5 1
 	cp /bin/busybox "$root/bin"
 	for program in "$HUGEFUSE" "$@"; do

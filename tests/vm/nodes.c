@@ -103,7 +103,7 @@ struct node_counts mount_node(const struct fixture *fixture, int node)
 	};
 }
 
-void kernel_node_set(int node, long nr)
+void kernel_node_write(int node, long nr)
 {
 	char path[128];
 	FILE *file;
@@ -112,7 +112,22 @@ void kernel_node_set(int node, long nr)
 	file = fopen(path, "we");
 	if (!file || fprintf(file, "%ld", nr) < 0 || fclose(file) != 0)
 		fail_msg("%s: %s", path, strerror(errno));
+}
+
+void kernel_node_set(int node, long nr)
+{
+	kernel_node_write(node, nr);
 	assert_int_equal(kernel_node(node).nr, nr);
+}
+
+void kernel_node_fill(int node)
+{
+	long before;
+
+	do {
+		before = kernel_node(node).nr;
+		kernel_node_write(node, before + 100000);
+	} while (kernel_node(node).nr > before);
 }
 
 void nodes_note(void)
@@ -181,16 +196,60 @@ void run_on_node(int node)
 		fail_msg("cannot run on processor %d: %s", node, strerror(errno));
 }
 
-struct nodes_file nodes_map(const struct fixture *fixture, const char *name, long pages)
+static void *map(const struct nodes_file *file, int flags)
+{
+	return hugefuse_mmap(NULL, (size_t)file->pages * PAGE_2M, PROT_READ | PROT_WRITE, flags,
+			     file->fd, 0);
+}
+
+static struct nodes_file make_file(const struct fixture *fixture, const char *name, long pages)
 {
 	struct nodes_file file = {.pages = pages, .name = name};
 
 	file.fd = fixture_file(fixture, name, O_RDWR | O_CREAT, pages * (off_t)PAGE_2M);
-	file.addr = hugefuse_mmap(NULL, (size_t)pages * PAGE_2M, PROT_READ | PROT_WRITE,
-				  MAP_SHARED, file.fd, 0);
+	return file;
+}
+
+struct nodes_file nodes_map_with(const struct fixture *fixture, const char *name, long pages,
+				 int flags)
+{
+	struct nodes_file file = make_file(fixture, name, pages);
+
+	file.addr = map(&file, flags);
 	if (file.addr == MAP_FAILED)
 		fail_msg("%s: cannot map %ld pages: %s", name, pages, strerror(errno));
 	return file;
+}
+
+struct nodes_file nodes_map(const struct fixture *fixture, const char *name, long pages)
+{
+	return nodes_map_with(fixture, name, pages, MAP_SHARED);
+}
+
+int nodes_map_error(const struct fixture *fixture, const char *name, long pages, int flags)
+{
+	struct nodes_file file = make_file(fixture, name, pages);
+	void *addr = map(&file, flags);
+	int error = errno;
+
+	if (addr != MAP_FAILED)
+		fail_msg("%s: %ld pages could be mapped", name, pages);
+	close(file.fd);
+	assert_int_equal(unlink(fixture_path(fixture, name)), 0);
+	return error;
+}
+
+int memory_node(int nth)
+{
+	int first = nth < 0 ? nr_nodes() - 1 : 0, step = nth < 0 ? -1 : 1;
+	int left = nth < 0 ? -nth - 1 : nth;
+
+	for (int node = first; node >= 0 && node < nr_nodes(); node += step) {
+		if (node_has_memory(node) && left-- == 0)
+			return node;
+	}
+	fail_msg("there are not so many nodes with memory");
+	return -1;
 }
 
 void nodes_drop(const struct fixture *fixture, struct nodes_file *file)

@@ -23,8 +23,13 @@ bool node_has_memory(int node);
 
 struct node_counts kernel_node(int node);
 struct node_counts mount_node(const struct fixture *fixture, int node);
+/* The @nth node with memory, from 0 on; negative: from the last one on. */
+int memory_node(int nth);
 /* Set a node's nr_hugepages in the kernel, and fail where it is not obeyed. */
 void kernel_node_set(int node, long nr);
+void kernel_node_write(int node, long nr);
+/* Let it have as many as there is memory for. */
+void kernel_node_fill(int node);
 
 /*
  * Note each node's kernel counters; later: assert that all that has changed there since is what
@@ -45,7 +50,11 @@ struct nodes_file {
 	long pages;
 	const char *name;
 };
+struct nodes_file nodes_map_with(const struct fixture *fixture, const char *name, long pages,
+				 int flags);
 struct nodes_file nodes_map(const struct fixture *fixture, const char *name, long pages);
 void nodes_drop(const struct fixture *fixture, struct nodes_file *file);
+/* The same of hugefuse_mmap() alone: the errno that it fails with, having changed nothing. */
+int nodes_map_error(const struct fixture *fixture, const char *name, long pages, int flags);
 /* Touch page @idx from @node's processor; the node that it is on then. */
 int nodes_touch(const struct nodes_file *file, long idx, int node);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Refiller. It sleeps while a page is expected on every node. A failure wakes it; it tries to
+ * let the kernel's pool of each such node grow by a page, where the kernel compacts and
+ * reclaims as much as it can, and if that fails again alloc_sleep_ms later, as khugepaged does.
+ */
+#include "fs/refill.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "fs/reconcile.h"
+
+struct refill {
+	struct mount *mount;
+	pthread_t thread;
+	struct waitqueue stopped;
+	_Atomic bool stop;
+};
+
+static void try_node(struct mount *mount, int node)
+{
+	struct avail_mask *avail = &mount->core.avail;
+	int r;
+
+	/* It may have failed for a page that the kernel gave somebody without a word. */
+	reconcile_counters(mount);
+	r = mount_refill_node(mount, node);
+	if (r == 0)
+		return; /* all that size= allows is there: one is to be freed */
+	avail->nr_refills++;
+	if (r < 0) {
+		avail->nr_refill_failed++;
+		return;
+	}
+	avail_mask_set(avail, node);
+	waitqueue_wake_all(&mount->core.pool.freed);
+}
+
+/* Where nothing can be added to the kernel's pool, a fault is to look again. */
+static void expect_again(struct mount *mount, uint64_t missing)
+{
+	for (int node = 0; node < mount->nr_nodes; node++) {
+		if (missing & NODE_BIT(node))
+			avail_mask_set(&mount->core.avail, node);
+	}
+	waitqueue_wake_all(&mount->core.pool.freed);
+}
+
+static uint64_t missing_nodes(const struct refill *refill)
+{
+	struct page_core *core = &refill->mount->core;
+
+	return core->memory_nodes & ~avail_mask_nodes(&core->avail);
+}
+
+static void *refill_main(void *data)
+{
+	struct refill *refill = data;
+	struct mount *mount = refill->mount;
+	uint64_t sleep_ns = mount->options->alloc_sleep_ms * UINT64_C(1000000), missing;
+	uint32_t failed, stopped;
+
+	while (!refill->stop) {
+		failed = waitqueue_read(&mount->core.avail.failed);
+		stopped = waitqueue_read(&refill->stopped);
+		if (refill->stop)
+			break;
+		missing = missing_nodes(refill);
+		if (!missing) {
+			waitqueue_wait(&mount->core.avail.failed, failed, UINT64_MAX);
+			continue;
+		}
+		for (int node = 0; node < mount->nr_nodes && !mount_has_source(mount); node++) {
+			if (missing & NODE_BIT(node))
+				try_node(mount, node);
+		}
+		waitqueue_wait(&refill->stopped, stopped, sleep_ns);
+		if (mount_has_source(mount))
+			expect_again(mount, missing);
+	}
+	return NULL;
+}
+
+int refill_new(struct mount *mount, struct refill **ret_refill)
+{
+	struct refill *refill;
+	int r;
+
+	*ret_refill = NULL;
+	if (!mount->core.avail.enabled)
+		return 0;
+	refill = calloc(1, sizeof(*refill));
+	if (!refill)
+		return -ENOMEM;
+	refill->mount = mount;
+	r = -pthread_create(&refill->thread, NULL, refill_main, refill);
+	if (r < 0) {
+		free(refill);
+		return r;
+	}
+	pthread_setname_np(refill->thread, "hf-refill");
+	*ret_refill = refill;
+	return 0;
+}
+
+void refill_free(struct refill *refill)
+{
+	if (!refill)
+		return;
+	refill->stop = true;
+	waitqueue_wake_all(&refill->stopped);
+	waitqueue_wake_all(&refill->mount->core.avail.failed);
+	pthread_join(refill->thread, NULL);
+	free(refill);
+}
