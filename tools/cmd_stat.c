@@ -73,7 +73,7 @@ static int show_mount(struct stat_request *request, struct mount_snapshot *mount
 
 static int stat_one(struct stat_request *request, const char *mountpoint)
 {
-	unsigned int parts = PART_FAULTS | PART_RESERVED | PART_TENANTS;
+	unsigned int parts = PART_FAULTS | PART_RESERVED | PART_TENANTS | PART_SPLITS;
 	struct mount_snapshot mount = {0};
 	struct snapshot_error error;
 	int r;

@@ -42,6 +42,8 @@ static int read_part(int dir_fd, enum mount_part part, struct mount_snapshot *mo
 		return snapshot_read_reserved(dir_fd, &mount->reserved, error);
 	case PART_TENANTS:
 		return snapshot_read_tenants(dir_fd, &mount->tenants, error);
+	case PART_SPLITS:
+		return snapshot_read_splits(dir_fd, &mount->splits, error);
 	default:
 		return 0;
 	}
@@ -109,6 +111,7 @@ void mount_snapshot_deinit(struct mount_snapshot *mount)
 	snapshot_rows_free(&mount->maps);
 	snapshot_rows_free(&mount->tenants);
 	snapshot_rows_free(&mount->reserved);
+	snapshot_rows_free(&mount->splits);
 	snapshot_locks_free(&mount->locks);
 	*mount = (struct mount_snapshot){0};
 }

@@ -19,7 +19,8 @@ enum mount_part {
 	PART_MAPS = 1 << 3,
 	PART_TENANTS = 1 << 4,
 	PART_RESERVED = 1 << 5, /* what of files and maps is reserved, quicker */
-	PART_ALL = (1 << 6) - 1,
+	PART_SPLITS = 1 << 6,
+	PART_ALL = (1 << 7) - 1,
 };
 
 struct mount_snapshot {
@@ -31,7 +32,7 @@ struct mount_snapshot {
 	struct snapshot_pool *pools;
 	int nr_pools;
 	unsigned int parts; /* what of mount_part was there */
-	struct snapshot_rows faults, files, maps, tenants, reserved;
+	struct snapshot_rows faults, files, maps, tenants, reserved, splits;
 	struct snapshot_locks locks;
 };
 

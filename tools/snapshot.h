@@ -82,6 +82,15 @@ struct snapshot_reserved {
 	const char *path;
 };
 
+/* A queue of huge pages with holes that were noted and not punched. */
+struct snapshot_split {
+	uint64_t node; /* SNAPSHOT_UNKNOWN: all */
+	uint64_t queued, could_free_kb;
+	uint64_t deferred, split, emptied, refilled, settled, cut, elsewhere;
+	uint64_t freed_kb;
+	const char *tenant; /* path; "-": all, "?": not known any more */
+};
+
 struct snapshot_value {
 	const char *name, *value;
 };
@@ -96,6 +105,7 @@ struct snapshot_rows {
 		struct snapshot_mapping *mappings;
 		struct snapshot_tenant *tenants;
 		struct snapshot_reserved *reserved;
+		struct snapshot_split *splits;
 		struct snapshot_value *values;
 	};
 };
@@ -108,6 +118,8 @@ int snapshot_read_reserved(int dir_fd, struct snapshot_rows *ret_rows,
 			   struct snapshot_error *error);
 int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
 			  struct snapshot_error *error);
+int snapshot_read_splits(int dir_fd, struct snapshot_rows *ret_rows,
+			 struct snapshot_error *error);
 /* fault_stat: names with values, which are kept as text. */
 int snapshot_read_values(int dir_fd, const char *name, struct snapshot_rows *ret_rows,
 			 struct snapshot_error *error);

@@ -163,6 +163,28 @@ int snapshot_read_tenants(int dir_fd, struct snapshot_rows *ret_rows,
 	return snapshot_read_table(dir_fd, &layout, ret_rows, error);
 }
 
+int snapshot_read_splits(int dir_fd, struct snapshot_rows *ret_rows,
+			 struct snapshot_error *error)
+{
+	static const struct field fields[] = {
+		OPTIONAL(snapshot_split, node, FIELD_DECIMAL),
+		FIELD(snapshot_split, queued, FIELD_DECIMAL),
+		FIELD(snapshot_split, could_free_kb, FIELD_DECIMAL),
+		FIELD(snapshot_split, deferred, FIELD_DECIMAL),
+		FIELD(snapshot_split, split, FIELD_DECIMAL),
+		FIELD(snapshot_split, emptied, FIELD_DECIMAL),
+		FIELD(snapshot_split, refilled, FIELD_DECIMAL),
+		FIELD(snapshot_split, settled, FIELD_DECIMAL),
+		FIELD(snapshot_split, cut, FIELD_DECIMAL),
+		FIELD(snapshot_split, elsewhere, FIELD_DECIMAL),
+		FIELD(snapshot_split, freed_kb, FIELD_DECIMAL),
+		FIELD(snapshot_split, tenant, FIELD_TEXT),
+	};
+	static const struct table_layout layout = LAYOUT("split", snapshot_split, fields);
+
+	return snapshot_read_table(dir_fd, &layout, ret_rows, error);
+}
+
 int snapshot_read_values(int dir_fd, const char *name, struct snapshot_rows *ret_rows,
 			 struct snapshot_error *error)
 {

@@ -72,6 +72,33 @@ static json_object *json_tenants(const struct mount_snapshot *mount)
 	return array;
 }
 
+static json_object *json_splits(const struct mount_snapshot *mount)
+{
+	json_object *array = json_object_new_array(), *object;
+
+	for (size_t i = 0; i < mount->splits.count; i++) {
+		const struct snapshot_split *split = &mount->splits.splits[i];
+
+		object = json_object_new_object();
+		add_number(object, "node", split->node);
+		json_object_object_add(
+			object, "tenant",
+			split->tenant[0] == '/' ? output_json_string(split->tenant) : NULL);
+		add_number(object, "queued", split->queued);
+		add_number(object, "could_free_bytes", split->could_free_kb * 1024);
+		add_number(object, "deferred", split->deferred);
+		add_number(object, "split", split->split);
+		add_number(object, "emptied", split->emptied);
+		add_number(object, "refilled", split->refilled);
+		add_number(object, "settled", split->settled);
+		add_number(object, "cut", split->cut);
+		add_number(object, "elsewhere", split->elsewhere);
+		add_number(object, "freed_bytes", split->freed_kb * 1024);
+		json_object_array_add(array, object);
+	}
+	return array;
+}
+
 static json_object *json_holder(const struct holder *holder)
 {
 	static const char *const kinds[] = {
@@ -121,6 +148,7 @@ json_object *stat_json(const struct mount_snapshot *mount)
 	json_object_object_add(object, "pools", pools);
 	json_object_object_add(object, "nodes", nodes);
 	json_object_object_add(object, "tenants", json_tenants(mount));
+	json_object_object_add(object, "splits", json_splits(mount));
 	json_object_object_add(object, "stranded", json_stranded(mount));
 	json_object_object_add(object, "fault_stat", faults);
 	return object;

@@ -164,6 +164,53 @@ static void print_tenants(const struct scrape *scrape, const struct tenant_metri
 	}
 }
 
+/* ---- queues of huge pages to be split ---- */
+
+static const struct split_metric {
+	const char *name, *type, *help;
+	size_t offset; /* of the number in struct snapshot_split */
+	uint64_t unit;
+} split_metrics[] = {
+	{"hugefuse_split_queued_hugepages", "gauge", "Huge pages with holes that were noted.",
+	 offsetof(struct snapshot_split, queued), 1},
+	{"hugefuse_split_could_free_bytes", "gauge", "Memory of holes that were noted.",
+	 offsetof(struct snapshot_split, could_free_kb), 1024},
+	{"hugefuse_split_deferred_total", "counter", "Huge pages that have come to the queue.",
+	 offsetof(struct snapshot_split, deferred), 1},
+	{"hugefuse_split_split_total", "counter",
+	 "Huge pages that were split for want of memory.",
+	 offsetof(struct snapshot_split, split), 1},
+	{"hugefuse_split_freed_bytes_total", "counter", "Memory that splitting has freed.",
+	 offsetof(struct snapshot_split, freed_kb), 1024},
+};
+
+static void print_splits(const struct scrape *scrape, const struct split_metric *metric)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < scrape->nr_mounts; i++) {
+		const struct mount_snapshot *mount = &scrape->mounts[i];
+
+		for (size_t j = 0; j < mount->splits.count; j++) {
+			const struct snapshot_split *split = &mount->splits.splits[j];
+			const char *number = (const char *)split + metric->offset;
+
+			/* Of tenants that are no more there may be several. */
+			if (split->tenant[0] == '?')
+				continue;
+			if (first)
+				print_family(scrape->out, metric->name, metric->type,
+					     metric->help);
+			first = false;
+			begin_sample(scrape->out, metric->name, mount);
+			add_label(scrape->out, "tenant", split->tenant);
+			if (split->node != SNAPSHOT_UNKNOWN)
+				add_number_label(scrape->out, "node", split->node);
+			end_sample(scrape->out, *(const uint64_t *)number * metric->unit);
+		}
+	}
+}
+
 /* ---- what was never touched ---- */
 
 static void print_stranded(const struct scrape *scrape)
@@ -394,6 +441,8 @@ void stat_print_prometheus(const struct mount_snapshot *mounts, size_t nr_mounts
 	print_all_pools(&scrape);
 	for (i = 0; i < sizeof(tenant_metrics) / sizeof(tenant_metrics[0]); i++)
 		print_tenants(&scrape, &tenant_metrics[i]);
+	for (i = 0; i < sizeof(split_metrics) / sizeof(split_metrics[0]); i++)
+		print_splits(&scrape, &split_metrics[i]);
 	print_stranded(&scrape);
 	print_all_faults(&scrape);
 	for (i = 0; i < sizeof(lock_metrics) / sizeof(lock_metrics[0]); i++)

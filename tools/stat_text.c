@@ -105,6 +105,41 @@ static int print_tenants(const struct mount_snapshot *mount)
 	return finish_table(&table);
 }
 
+/* ---- queues of huge pages to be split ---- */
+
+static int print_splits(const struct mount_snapshot *mount)
+{
+	static const struct table_column columns[] = {
+		{.title = "HOLES IN"},
+		{.title = "COULD FREE"},
+		{.title = "DEFERRED", .optional = true},
+		{.title = "SPLIT", .optional = true},
+		{.title = "FREED", .optional = true},
+		{.title = "NODE", .optional = true},
+		{.title = "TENANT", .left = true},
+	};
+	struct table table;
+
+	if (mount->splits.count == 0)
+		return 0;
+	putchar('\n');
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < mount->splits.count; i++) {
+		const struct snapshot_split *split = &mount->splits.splits[i];
+
+		table_add(&table, quantity_count(split->queued).text);
+		table_add(&table, quantity_bytes(split->could_free_kb * 1024).text);
+		table_add(&table, quantity_count(split->deferred).text);
+		table_add(&table, quantity_count(split->split).text);
+		table_add(&table, quantity_bytes(split->freed_kb * 1024).text);
+		table_add(&table, split->node == SNAPSHOT_UNKNOWN
+					  ? "all"
+					  : quantity_count(split->node).text);
+		add_escaped(&table, escape_for_terminal(split->tenant));
+	}
+	return finish_table(&table);
+}
+
 /* ---- reserved, but not touched ---- */
 
 static void add_stranded(struct table *table, const struct mount_snapshot *mount,
@@ -210,6 +245,8 @@ int stat_print_text(const struct mount_snapshot *mount)
 	}
 	if (r == 0)
 		r = print_tenants(mount);
+	if (r == 0)
+		r = print_splits(mount);
 	if (r == 0 && holders_reserved_are_known(mount))
 		r = print_stranded(mount);
 	if (r == 0)

@@ -347,6 +347,35 @@ test_tenants()
 	rm -r "$dir/mnt/tenant"
 }
 
+# A hole in a huge page that was only noted, on a mount of its own.
+test_split()
+{
+	mkdir "$dir/thp"
+	"$HUGEFUSE" mount -o backing=thp,size=16M,split_queue=tenant-node,split_marks=0:0 \
+		"$dir/thp" >/dev/null
+	equal "$(value stat mounts 0 splits -- "$dir/thp")" "[]" "split: none"
+	python3 -c '
+import ctypes, os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.write(fd, b"x" * (2 << 20))
+libc = ctypes.CDLL(None, use_errno=True)
+sys.exit(libc.fallocate(fd, 3, ctypes.c_long(0), ctypes.c_long(1 << 20)) != 0)
+' "$dir/thp/file" || fail "cannot punch a hole"
+	"$HUGEFUSE" stat --json "$dir/thp" >"$dir/json"
+	"$here/check_json" stat "$dir/json" || fail "stat --json with a noted hole"
+	equal "$(value stat mounts 0 splits 0 queued -- "$dir/thp")" 1 "split: queued"
+	equal "$(value stat mounts 0 splits 0 tenant -- "$dir/thp")" / "split: tenant"
+	equal "$(value stat mounts 0 splits 0 could_free_bytes -- "$dir/thp")" 1048576 \
+		"split: could_free_bytes"
+	says "COULD FREE" stat "$dir/thp"
+	"$HUGEFUSE" stat --prometheus "$dir/thp" >"$dir/prometheus"
+	equal "$("$here/check_prometheus" "$dir/prometheus" \
+		"hugefuse_split_could_free_bytes{mount=\"$dir/thp\",tenant=\"/\",node=\"0\"}")" \
+		1048576 "split_could_free_bytes"
+	rm "$dir/thp/file"
+	"$HUGEFUSE" umount "$dir/thp"
+}
+
 # The pool is for everybody to see, who has what is not.
 test_nobody()
 {
@@ -381,7 +410,7 @@ before=$(machine_state)
 truncate -s 1M "$dir/mnt/a b"
 start_client "$dir/mnt/data" 16384
 for test in json numbers prometheus ls lockstat why unlinked dead_process exhausted resize \
-	errors tenants nobody escapes; do
+	errors tenants split nobody escapes; do
 	echo "$test"
 	"test_$test"
 done

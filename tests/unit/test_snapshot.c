@@ -203,6 +203,20 @@ static void test_optional_columns(void **state)
 	assert_int_equal(rows.tenants[1].size_kb, 4096);
 	assert_string_equal(rows.tenants[1].path, "/a b");
 	snapshot_rows_free(&rows);
+	write_file(fixture, "split",
+		   "node queued could_free_kb deferred split emptied refilled settled cut "
+		   "elsewhere freed_kb tenant\n"
+		   "1 2 3 4 5 6 7 8 9 10 11 /a\\040b\n- 0 0 0 0 0 0 0 0 0 0 -\n");
+	assert_int_equal(snapshot_read_splits(fixture->dir_fd, &rows, &error), 0);
+	assert_int_equal(rows.count, 2);
+	assert_int_equal(rows.splits[0].node, 1);
+	assert_int_equal(rows.splits[0].could_free_kb, 3);
+	assert_int_equal(rows.splits[0].elsewhere, 10);
+	assert_int_equal(rows.splits[0].freed_kb, 11);
+	assert_string_equal(rows.splits[0].tenant, "/a b");
+	assert_true(rows.splits[1].node == SNAPSHOT_UNKNOWN);
+	assert_string_equal(rows.splits[1].tenant, "-");
+	snapshot_rows_free(&rows);
 	write_file(fixture, "reserved",
 		   "kind number reserved_kb instantiated_kb changed_ms holders path\n"
 		   "file 6 8192 4096 17 24,25 /map\n");
