@@ -345,7 +345,8 @@ static void adopt_size(struct mount *mount)
 	mount->is_resized = true;
 	subpool_drop_limits(&mount->core.subpool);
 	pool_set_overcommit(&mount->core.pool, size->overcommit);
-	more = mount->nr_extra;
+	/* What is too much goes when the files are counted. */
+	more = mount->is_thp ? mount_thp_room(mount) - mount->state.setup.max : mount->nr_extra;
 	if (more > 0)
 		pool_resize(&mount->core.pool, 0, more);
 }
@@ -384,7 +385,8 @@ int adopt_set_up(struct mount *mount, char *error, size_t error_size)
 			 mount->run_dir, strerror(-r));
 	size = mount->state.size;
 	if (r == 0 && mount->state.has_size)
-		mount_set_nr_pages(mount, POOL_ANY_NODE, size.nr);
+		mount_set_nr_pages(mount, POOL_ANY_NODE,
+				   size.nr / backing_chunk(mount->backing));
 	return r;
 }
 

@@ -245,7 +245,8 @@ static int rebuild_setup(struct check *check)
 	setup->max = (int64_t)fs.f_blocks;
 	if (setup->is_thp)
 		setup->max -= (int64_t)(NAMES_BYTES / THP_PAGE_SIZE);
-	setup->min = setup->data_max = setup->max;
+	setup->min = setup->max;
+	setup->data_max = setup->is_thp ? MOUNT_THP_NO_LIMIT : setup->max;
 	setup->node_pages[0] = setup->max;
 	check->state.has_setup = true;
 	return 0;

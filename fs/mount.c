@@ -398,6 +398,7 @@ static int set_up_thp(struct mount *mount, char *error, size_t error_size)
 	if (r < 0)
 		return r;
 	node_pages[0] = pages.min;
+	mount->data_max = pages.data_max;
 	if (mount_has_source(mount))
 		r = mount_source_make(mount, error, error_size);
 	if (r == 0)

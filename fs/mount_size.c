@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "fs/mount.h"
+#include "fs/mount_thp.h"
 
 static int64_t max_pages(int64_t a, int64_t b)
 {
@@ -146,14 +147,37 @@ static int note_size_locked(struct mount *mount, int64_t nr, int64_t overcommit)
 	return state_set_size(&mount->state, &size);
 }
 
+/* @nr, and what it returns, in huge pages. All of a tmpfs is one node. */
+static int64_t set_nr_thp(struct mount *mount, int64_t nr)
+{
+	int64_t chunk = backing_chunk(mount->backing), r;
+
+	nr = min_pages(nr, INT64_MAX / (int64_t)mount->backing->huge_page_size) * chunk;
+	mutex_lock(&mount->size_lock);
+	r = note_size_locked(mount, nr, 0);
+	if (r == 0) {
+		atomic_store(&mount->is_resized, true);
+		subpool_drop_limits(&mount->core.subpool);
+		r = mount_thp_set_nr(mount, nr);
+		/* What could not be had, or is in use, is not to be tried again. */
+		if (r != nr)
+			note_size_locked(mount, r, 0);
+		r /= chunk;
+	}
+	mutex_unlock(&mount->size_lock);
+	return r;
+}
+
 int64_t mount_set_nr_pages(struct mount *mount, int node, int64_t nr)
 {
 	int64_t left[POOL_MAX_NODES], missing, others = 0;
 	struct pool_counts pool;
 	int r;
 
-	if (mount->is_thp || mount_has_source(mount))
+	if (mount_has_source(mount))
 		return -EOPNOTSUPP;
+	if (mount->is_thp)
+		return set_nr_thp(mount, nr);
 	mutex_lock(&mount->size_lock);
 	pool_read(&mount->core.pool, &pool);
 	if (node != POOL_ANY_NODE)
@@ -240,7 +264,7 @@ void mount_settle_size(struct mount *mount)
 {
 	struct pool_counts pool;
 
-	if (!atomic_load(&mount->is_resized))
+	if (!atomic_load(&mount->is_resized) || mount->is_thp)
 		return;
 	mutex_lock(&mount->size_lock);
 	pool_read(&mount->core.pool, &pool);
