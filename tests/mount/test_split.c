@@ -20,6 +20,7 @@
 
 #include "beside.h"
 #include "fixture.h"
+#include "hugefuse.h"
 #include "split.h"
 
 /* How much of a read-only mapping of the file is mapped by huge page table entries. */
@@ -185,6 +186,85 @@ static void test_settled_before_it_can_be_mapped(void **state)
 	close(rw);
 	close(fd);
 	remove_and_umount("file", open(fixture_path(&fixture, "file"), O_WRONLY));
+}
+
+/* Copies in the page cache come back as writes: all stores are seen, however it is open. */
+static void test_cached_mapping(void **state)
+{
+	int fd;
+	char *p;
+
+	fixture_mount(&fixture, DEFER ",split_marks=0:0,size=16M,plain=cached");
+	fd = fixture_file(&fixture, "file", O_RDWR | O_CREAT, PAGE_2M);
+	write_all(fd, 0, PAGE_2M, 'x');
+	p = mmap(NULL, PAGE_2M, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_int_equal(p[4096], 'x');
+	punch(fd, 0, 1024 * KB);
+	assert_int_equal(column("could_free_kb"), 1024);
+	assert_int_equal(p[4096], 0);
+	memset(p + 4096, 'm', 4096);
+	assert_int_equal(msync(p, PAGE_2M, MS_SYNC), 0);
+	assert_int_equal(column("could_free_kb"), 1020);
+	expect_bytes("file", 4096, 4096, 'm');
+	expect_bytes("file", 0, 4096, 0);
+	munmap(p, PAGE_2M);
+	remove_and_umount("file", fd);
+}
+
+/* Without passthrough the library gets the descriptor of the pages themselves. */
+static void test_library_mapping(void **state)
+{
+	int fd;
+	char *p;
+
+	fixture_mount(&fixture, DEFER ",split_marks=0:0,size=16M,plain=deny");
+	fd = fixture_file(&fixture, "file", O_RDWR | O_CREAT, 3 * (off_t)PAGE_2M);
+	write_all(fd, 0, 3 * PAGE_2M, 'x');
+	punch(fd, 0, 1024 * KB);
+	assert_int_equal(column("queued"), 1);
+	p = hugefuse_mmap(NULL, 3 * PAGE_2M, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_int_equal(column("queued"), 0);
+	assert_int_equal(column("settled"), 1);
+	punch(fd, (off_t)PAGE_2M, 1024 * KB);
+	assert_int_equal(column("queued"), 0);
+	memset(p, 'm', 3 * PAGE_2M);
+	punch(fd, 0, 1024 * KB);
+	assert_int_equal(column("deferred"), 1);
+	expect_bytes("file", (off_t)PAGE_2M, PAGE_2M, 'm');
+	assert_int_equal(hugefuse_munmap(p, 3 * PAGE_2M), 0);
+	/* It has given all of it up: the page that is still whole can be noted. */
+	punch(fd, 2 * (off_t)PAGE_2M, 512 * KB);
+	assert_int_equal(column("deferred"), 2);
+	remove_and_umount("file", fd);
+}
+
+/* The notes die with the daemon: what was noted is there, and zero, and counted. */
+static void test_daemon_killed(void **state)
+{
+	static const char options[] = DEFER ",split_marks=0:0,size=16M";
+	int fd;
+
+	fixture_mount(&fixture, options);
+	fd = full_file("file", 2, 'x');
+	punch(fd, 0, 1024 * KB);
+	assert_int_equal(kb_of(fd), 3 * 1024);
+	fixture_kill(&fixture);
+	close(fd);
+	fixture_restart(&fixture, options);
+	fd = open(fixture_path(&fixture, "file"), O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(column("queued"), 0);
+	assert_int_equal(kb_of(fd), 4 * 1024);
+	assert_int_equal(fixture_counter(&fixture, "free_hugepages"), 6);
+	expect_bytes("file", 0, 1024 * KB, 0);
+	expect_bytes("file", 1024 * KB, 3 * 1024 * KB, 'x');
+	/* And it can be noted again. */
+	punch(fd, 0, 1024 * KB);
+	assert_int_equal(column("could_free_kb"), 1024);
+	assert_int_equal(kb_of(fd), 3 * 1024);
+	remove_and_umount("file", fd);
 }
 
 /* ---- as on a tmpfs without huge pages: sizes, holes and content ---- */
@@ -419,6 +499,9 @@ int main(void)
 		cmocka_unit_test(test_end_of_file),
 		cmocka_unit_test(test_writable_mappings),
 		cmocka_unit_test(test_settled_before_it_can_be_mapped),
+		cmocka_unit_test(test_cached_mapping),
+		cmocka_unit_test(test_library_mapping),
+		cmocka_unit_test(test_daemon_killed),
 		cmocka_unit_test(test_beside_tmpfs),
 		cmocka_unit_test(test_beside_tmpfs_shrinking),
 		cmocka_unit_test(test_low_mark),
