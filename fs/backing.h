@@ -60,8 +60,11 @@ struct backing_ops {
 	int (*punch)(struct backing_file *file, int64_t from, int64_t to);
 	/* Whether page @idx is there: 1, 0 or -errno. */
 	int (*present)(struct backing_file *file, int64_t idx);
-	/* Whether page @idx, which is there, is part of a huge page; NULL: it is. */
-	bool (*is_huge)(struct backing_file *file, int64_t idx);
+	/*
+	 * The node of the huge page that page @idx, which is there, is part of; -ENOENT where
+	 * it is a base page. NULL: it is what page_node() says.
+	 */
+	int (*huge_node)(struct backing_file *file, int64_t idx);
 	/* How many pages are there, or -errno; NULL where that cannot be said. */
 	int64_t (*count)(struct backing_file *file);
 

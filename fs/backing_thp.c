@@ -22,6 +22,7 @@
 
 #include "fs/lock.h"
 #include "fs/log.h"
+#include "fs/numa_policy.h"
 #include "fs/owner.h"
 #include "fs/pagemap.h"
 #include "fs/trace.h"
@@ -210,6 +211,22 @@ static bool is_huge(struct backing_file *file, int64_t idx)
 	return huge;
 }
 
+static int thp_huge_node(struct backing_file *file, int64_t idx)
+{
+	char *addr = map_chunk(file, idx);
+	int node = -ENOENT;
+
+	if (!addr)
+		return -ENOENT;
+	if (madvise(addr, BASE_PAGE_SIZE, MADV_POPULATE_READ) == 0 && is_mapped_huge(addr)) {
+		node = numa_policy_node_of(addr);
+		if (node < 0)
+			node = 0; /* a kernel without NUMA */
+	}
+	munmap(addr, HUGE_PAGE_SIZE);
+	return node;
+}
+
 static void note_fallback(struct backing_thp *thp, int fd, int64_t from, int64_t to)
 {
 	trace_fallback(fd, from, to);
@@ -276,7 +293,7 @@ static const struct backing_ops thp_ops = {
 	.populate_run = thp_populate_run,
 	.punch = thp_punch,
 	.present = thp_present,
-	.is_huge = is_huge,
+	.huge_node = thp_huge_node,
 	.count = thp_count,
 	.read = thp_read,
 	.write = thp_write,

@@ -240,7 +240,7 @@ int mount_init_objects(struct mount *mount, const struct mount_pages *pages,
 	if (r < 0)
 		goto out_error;
 	tenants_init(&mount->tenants);
-	split_init(&mount->split, options, mount->core.pool.counts.nr_nodes, mount->is_thp);
+	split_init(&mount->split, options, mount->is_thp);
 	mount->has_inodes = true;
 	return 0;
 

@@ -10,15 +10,17 @@
 #include "fs/file_sized.h"
 #include "fs/mount.h"
 #include "fs/mount_thp.h"
+#include "fs/numa_policy.h"
 
 #define PAGE_BYTES ((off_t)THP_PAGE_SIZE)
 #define HUGE_BYTES (SPLIT_CHUNK * PAGE_BYTES)
 #define ZERO_BYTES ((off_t)64 << 10)
 
-void split_init(struct split *split, const struct mount_options *options, int nr_nodes,
-		bool is_thp)
+void split_init(struct split *split, const struct mount_options *options, bool is_thp)
 {
-	split_queues_init(&split->queues, is_thp ? options->split_queue : SPLIT_OFF, nr_nodes);
+	/* The pool of such a mount knows no nodes, but its pages are on some. */
+	split_queues_init(&split->queues, is_thp ? options->split_queue : SPLIT_OFF,
+			  numa_policy_nr_nodes());
 	split->low_percent = options->split_low;
 	split->high_percent = options->split_high;
 }
@@ -87,7 +89,7 @@ static bool is_whole(struct inode *inode, struct page_space *pages, int64_t chun
 	const struct backing_ops *ops = pages->file->backing->ops;
 	int64_t first = chunk * SPLIT_CHUNK, resv, instantiated;
 	enum split_knowledge knowledge;
-	bool whole;
+	int node;
 
 	knowledge = split_notes_know(&inode->split, chunk);
 	if (knowledge != SPLIT_UNKNOWN)
@@ -97,9 +99,9 @@ static bool is_whole(struct inode *inode, struct page_space *pages, int64_t chun
 	page_space_count(pages, first, first + SPLIT_CHUNK, &resv, &instantiated);
 	if (instantiated < SPLIT_CHUNK)
 		return false;
-	whole = !ops->is_huge || ops->is_huge(pages->file, first);
-	split_notes_learn(&inode->split, chunk, whole);
-	return whole;
+	node = ops->huge_node ? ops->huge_node(pages->file, first) : page_node(pages, first);
+	split_notes_learn(&inode->split, chunk, node);
+	return node >= 0;
 }
 
 static int punch_chunk(struct mount *mount, struct inode *inode, struct page_space *pages,
@@ -140,7 +142,7 @@ static off_t end_of_piece(off_t from, off_t end)
 int split_punch_locked(struct mount *mount, struct inode *inode, struct page_space *pages,
 		       off_t offset, off_t end, off_t size)
 {
-	bool is_part;
+	bool is_part, was_empty = !split_queues_hold(queues_of(mount));
 	off_t to;
 	int r = 0;
 
@@ -158,6 +160,9 @@ int split_punch_locked(struct mount *mount, struct inode *inode, struct page_spa
 					     to / PAGE_BYTES);
 		r = file_sized_punch(pages, from, to, size);
 	}
+	/* The shrinker looks at the machine's memory as long as there is something. */
+	if (was_empty && split_queues_hold(queues_of(mount)))
+		waitqueue_wake_all(&mount->split.pressure);
 	split_check_pressure(mount);
 	return r;
 }

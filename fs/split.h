@@ -33,8 +33,7 @@ struct split {
 };
 
 /* Nothing is deferred unless @is_thp. */
-void split_init(struct split *split, const struct mount_options *options, int nr_nodes,
-		bool is_thp);
+void split_init(struct split *split, const struct mount_options *options, bool is_thp);
 void split_deinit(struct split *split);
 
 /* ---- of a file, whose lock is held for writing ---- */
@@ -76,8 +75,10 @@ off_t split_seek(struct inode *inode, struct page_space *pages, off_t offset, in
  */
 int64_t split_shrink_node(struct mount *mount, int node, int64_t nr_pages);
 int64_t split_shrink_tenant(struct mount *mount, const struct split_set *set, int64_t nr_pages);
-/* Bring every node to its high mark that is below its low one, and every tenant that was
- * refused pages. Returns how many pages were freed. */
+/*
+ * Bring the pool, and every node's memory, to the high mark where it is below the low one, and
+ * relieve every tenant that was refused pages. Returns how many pages were freed.
+ */
 int64_t split_relieve(struct mount *mount);
 /* The backing had no memory for what was reserved: free as much. Whether anything was. */
 bool split_relieve_shortage(struct mount *mount);

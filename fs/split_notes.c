@@ -18,6 +18,7 @@ struct split_note {
 	struct split_entry entry;
 	int64_t nr_noted;
 	bool is_base;     /* nothing is noted */
+	int node;         /* that it was on when it was looked at; -1: unknown */
 	uint8_t nr_asked; /* how often that was said since it was looked at */
 	uint64_t bits[SPLIT_CHUNK / WORD_BITS];
 };
@@ -102,6 +103,7 @@ static struct split_note *insert(struct split_notes *notes, int64_t chunk)
 		return NULL;
 	}
 	note->entry.chunk = chunk;
+	note->node = -1;
 	memmove(&notes->list[at + 1], &notes->list[at],
 		(notes->nr - at) * sizeof(struct split_note *));
 	notes->list[at] = note;
@@ -114,8 +116,10 @@ static void set_queue(struct split_notes *notes, struct split_note *note,
 		      struct page_space *space)
 {
 	int64_t chunk = note->entry.chunk;
-	int node = page_node(space, chunk * SPLIT_CHUNK);
+	int node = note->node;
 
+	if (node < 0)
+		node = page_node(space, chunk * SPLIT_CHUNK);
 	if (node < 0)
 		node = 0;
 	split_entry_init(&note->entry, split_set_queue(notes->set, node), space->object, chunk,
@@ -155,14 +159,15 @@ static struct split_note *get(struct split_notes *notes, int64_t chunk)
 	return note ? note : insert(notes, chunk);
 }
 
-void split_notes_learn(struct split_notes *notes, int64_t chunk, bool is_whole)
+void split_notes_learn(struct split_notes *notes, int64_t chunk, int node)
 {
 	struct split_note *note = get(notes, chunk);
 
 	if (!note)
 		return;
-	assert(is_whole || note->nr_noted == 0);
-	note->is_base = !is_whole;
+	assert(node >= 0 || note->nr_noted == 0);
+	note->is_base = node < 0;
+	note->node = node;
 	note->nr_asked = 0;
 }
 

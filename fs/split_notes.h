@@ -43,8 +43,11 @@ enum split_knowledge {
 	SPLIT_BASE,  /* it is made of base pages; to be asked again from time to time */
 };
 enum split_knowledge split_notes_know(const struct split_notes *notes, int64_t chunk);
-/* The next split_notes_know() says so. Not remembered without memory. */
-void split_notes_learn(struct split_notes *notes, int64_t chunk, bool is_whole);
+/*
+ * It is whole, on @node, or (@node < 0) made of base pages: the next split_notes_know() says
+ * so. Not remembered without memory.
+ */
+void split_notes_learn(struct split_notes *notes, int64_t chunk, int node);
 /*
  * [from, to), in one huge page that is there as a whole, is all zero: note it. 0; 1 where all
  * of the huge page is noted by now; -ENOMEM.

@@ -5,7 +5,15 @@
  * only, and no two locks are held at a time.
  */
 #include "fs/mount.h"
+#include "fs/node_memory.h"
 #include "fs/split.h"
+
+/*
+ * Below this much of a node's memory, and a part of it, the shrinker begins; at twice that it
+ * ends. With transparent huge pages the kernel keeps tens of megabytes of each node free.
+ */
+#define MEMORY_LOW_KB   (UINT64_C(64) << 10)
+#define MEMORY_LOW_PART 64
 
 /* What memory is wanted of. */
 struct target {
@@ -147,20 +155,59 @@ static int64_t relieve_tenants(struct mount *mount)
 	return nr;
 }
 
-int64_t split_relieve(struct mount *mount)
+/* The pool may count all pages as one node's: then any will do. */
+static int64_t relieve_pool(struct mount *mount)
 {
+	bool by_node = mount->backing->nr_nodes > 1;
 	struct pool_counts pool;
-	int64_t nr, wanted;
+	int64_t nr = 0, wanted;
 
-	if (!split_queues_hold(&mount->split.queues))
-		return 0;
-	nr = relieve_tenants(mount);
 	pool_read(&mount->core.pool, &pool);
 	for (int node = 0; node < pool.nr_nodes; node++) {
 		wanted = below_mark(&mount->split, &pool.node[node]);
 		if (wanted > 0)
+			nr += split_shrink_node(mount, by_node ? node : POOL_ANY_NODE, wanted);
+	}
+	return nr;
+}
+
+/* How many pages the machine's @node is short of its high mark. */
+static int64_t memory_wants(const struct mount *mount, int node)
+{
+	uint64_t page_kb = mount->backing->page_size / 1024;
+	struct node_memory memory;
+	uint64_t low_kb;
+
+	if (node_memory_read(node, &memory) < 0 || memory.total_kb == 0)
+		return 0;
+	low_kb = MEMORY_LOW_KB + memory.total_kb / MEMORY_LOW_PART;
+	if (memory.available_kb >= low_kb)
+		return 0;
+	return (int64_t)((2 * low_kb - memory.available_kb) / page_kb);
+}
+
+static int64_t relieve_memory(struct mount *mount)
+{
+	int64_t nr = 0, wanted;
+
+	for (int node = 0; node < mount->split.queues.nr_nodes; node++) {
+		wanted = memory_wants(mount, node);
+		if (wanted > 0)
 			nr += split_shrink_node(mount, node, wanted);
 	}
+	return nr;
+}
+
+int64_t split_relieve(struct mount *mount)
+{
+	int64_t nr = 0;
+
+	if (split_queues_hold(&mount->split.queues))
+		nr += relieve_tenants(mount);
+	if (split_queues_hold(&mount->split.queues))
+		nr += relieve_pool(mount);
+	if (split_queues_hold(&mount->split.queues))
+		nr += relieve_memory(mount);
 	return nr;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The shrinker's thread. Whoever finds memory short wakes it and goes on; what fails for want
- * of memory runs the shrinker itself (fs/reconcile.c).
+ * The shrinker's thread. Whoever finds the pool short wakes it and goes on; of the machine's
+ * memory nobody tells, and so it is looked at as long as there is something to be split; what
+ * fails for want of memory runs the shrinker itself (fs/reconcile.c).
  */
 #include "fs/split_thread.h"
 
@@ -13,6 +14,8 @@
 
 #include "fs/mount.h"
 #include "fs/split.h"
+
+#define LOOK_NS 100000000 /* how often the machine's memory is looked at */
 
 struct split_thread {
 	struct mount *mount; /* set at init */
@@ -33,7 +36,9 @@ static void *run(void *data)
 			return NULL;
 		/* What is still short after that has nothing left in the queues. */
 		split_relieve(self->mount);
-		waitqueue_wait(pressure, count, UINT64_MAX);
+		waitqueue_wait(pressure, count,
+			       split_queues_hold(&self->mount->split.queues) ? LOOK_NS
+									     : UINT64_MAX);
 	}
 }
 

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "fs/backing_mem.h"
+#include "fs/node_memory.h"
 #include "fs/split_notes.h"
 #include "page_util.h"
 
@@ -406,13 +407,14 @@ static void test_punch_fails(void **state)
 static void test_knowledge(void **state)
 {
 	struct split_notes *notes;
+	struct split_pick pick;
 	struct split_test test;
 
 	set_up(&test, SPLIT_TENANT_NODE);
 	notes = &test.notes[0];
 	assert_int_equal(split_notes_know(notes, 1), SPLIT_UNKNOWN);
-	split_notes_learn(notes, 1, false);
-	split_notes_learn(notes, 2, true);
+	split_notes_learn(notes, 1, -1);
+	split_notes_learn(notes, 2, 1); /* where the counters say 0 */
 	/* Nothing is noted, so nothing is queued, whatever is written. */
 	split_notes_drop(notes, &test.queues, 0, FILE_PAGES, SPLIT_END_REFILLED);
 	assert_int_equal(split_notes_know(notes, 1), SPLIT_BASE);
@@ -420,13 +422,16 @@ static void test_knowledge(void **state)
 	assert_false(split_notes_have(notes, 2));
 	assert_int_equal(sum(&test).nr_deferred, 0);
 	note(&test, 0, 2);
+	assert_true(split_queue_pick(split_set_queue(notes->set, 1), &pick));
+	assert_int_equal(pick.chunk, 2);
+	assert_int_equal(pick.node, 1);
 	split_notes_drop(notes, &test.queues, 0, FILE_PAGES, SPLIT_END_REFILLED);
 	assert_int_equal(split_notes_know(notes, 2), SPLIT_WHOLE);
 	assert_int_equal(sum(&test).nr_ended[SPLIT_END_REFILLED], 1);
 	/* Base pages may have been collapsed: now and then one has to look. */
 	for (int i = 0; i < 1000 && split_notes_know(notes, 1) == SPLIT_BASE; i++)
 		;
-	split_notes_learn(notes, 1, true);
+	split_notes_learn(notes, 1, 0);
 	assert_int_equal(split_notes_know(notes, 1), SPLIT_WHOLE);
 	split_notes_drop(notes, &test.queues, SPLIT_CHUNK, 2 * SPLIT_CHUNK, SPLIT_END_EMPTIED);
 	assert_int_equal(split_notes_know(notes, 1), SPLIT_UNKNOWN);
@@ -499,6 +504,27 @@ static void test_threads(void **state)
 	}
 }
 
+/* ---- a node's memory ---- */
+
+static void test_node_memory(void **state)
+{
+	char text[] = "Node 1 MemTotal:       1000 kB\nNode 1 MemFree:        100 kB\n"
+		      "Node 1 MemUsed:        900 kB\nNode 1 Active(anon):   500 kB\n"
+		      "Node 1 Active(file):   30 kB\nNode 1 Inactive(file): 20 kB\n"
+		      "Node 1 SReclaimable:   7 kB\nNode 1 HugePages_Free: 3\n";
+	char none[] = "Node 2 MemTotal: 0 kB\nNode 2 MemFree: 0 kB\n",
+	     bad[] = "Node 1 MemFree: 5 kB\n";
+	struct node_memory memory;
+
+	assert_int_equal(node_memory_parse(text, &memory), 0);
+	assert_int_equal(memory.total_kb, 1000);
+	assert_int_equal(memory.available_kb, 157);
+	assert_int_equal(node_memory_parse(none, &memory), 0);
+	assert_int_equal(memory.total_kb, 0);
+	assert_int_equal(node_memory_parse(bad, &memory), -EBADMSG);
+	assert_int_equal(node_memory_read(POOL_MAX_NODES, &memory), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -510,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_punch_fails),
 		cmocka_unit_test(test_knowledge),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_node_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
