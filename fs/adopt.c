@@ -67,7 +67,7 @@ static int read_loan(int state_fd, struct kernel_pool_loan *ret_loan)
 
 int64_t adopt_loan_pages(int state_fd)
 {
-	struct kernel_pool_loan loan;
+	struct kernel_pool_loan loan = {0};
 	int64_t nr = 0;
 
 	if (read_loan(state_fd, &loan) < 0)
@@ -79,7 +79,7 @@ int64_t adopt_loan_pages(int state_fd)
 
 void adopt_clean_up(const char *run_dir, int state_fd)
 {
-	struct kernel_pool_loan loan;
+	struct kernel_pool_loan loan = {0};
 
 	run_dir_unmount(run_dir);
 	mount_source_clean_up(state_fd);

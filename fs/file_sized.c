@@ -414,7 +414,7 @@ off_t file_sized_seek(struct mount *mount, struct inode *inode, off_t offset, in
 
 int64_t file_sized_reserve(struct mount *mount, struct inode *inode, off_t offset, off_t len)
 {
-	struct page_space_counts before, after;
+	struct page_space_counts before = {0}, after = {0};
 	struct page_space *pages;
 	off_t size;
 	int r;

@@ -148,7 +148,7 @@ static int next_dirent(struct dir_handle *dir, struct dirent **ret_dirent)
 
 static int read_entries(struct dir_reply *reply, struct dir_handle *dir, off_t offset)
 {
-	struct dirent *dirent;
+	struct dirent *dirent = NULL;
 	int ret;
 
 	if (offset != dir->offset) {

@@ -109,7 +109,7 @@ static int make_name(int parent_fd, const char *name, mode_t mode, dev_t dev,
 
 	if (S_ISDIR(mode))
 		ret = mkdirat(parent_fd, name, mode & ALLPERMS);
-	else if (S_ISLNK(mode))
+	else if (S_ISLNK(mode) && target)
 		ret = symlinkat(target, parent_fd, name);
 	else
 		ret = mknodat(parent_fd, name, mode, dev);

@@ -293,7 +293,7 @@ int inode_new_nameless(struct mount *mount, off_t size, struct inode **ret_inode
 {
 	struct inode_table *table = &mount->inodes;
 	struct inode *inode = NULL;
-	struct stat st;
+	struct stat st = {0};
 	int fd, err = 0;
 
 	fd = openat(mount->names_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

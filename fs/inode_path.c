@@ -44,7 +44,7 @@ static void strip_deleted(struct mount *mount, const struct inode *inode, char *
 	size_t len = strlen(path), suffix_len = sizeof(deleted_suffix) - 1;
 	struct stat st;
 
-	if (len <= suffix_len || strcmp(path + len - suffix_len, deleted_suffix))
+	if (len <= suffix_len || strcmp(path + len - suffix_len, deleted_suffix) != 0)
 		return;
 	if (fstatat(mount->names_fd, path + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_ino == inode->ino)
@@ -66,7 +66,7 @@ int inode_path(struct mount *mount, struct inode *inode, char *buf, size_t buf_s
 	len = read_fd_link(inode->fd, path, sizeof(path));
 	if (len < 0)
 		return len;
-	if (len < root_len || strncmp(path, root, root_len))
+	if (len < root_len || strncmp(path, root, root_len) != 0)
 		return -ENOENT;
 	if (inode->ino == mount->inodes.root_ino)
 		strcpy(path + root_len, "/");

@@ -59,7 +59,7 @@ static uint64_t whole_record(const char *text, uint64_t size, uint64_t offset)
 {
 	struct header header;
 
-	if (size - offset < sizeof(header))
+	if (!text || size - offset < sizeof(header))
 		return 0;
 	memcpy(&header, text + offset, sizeof(header));
 	if (header.magic != MAGIC || header.length > JOURNAL_PAYLOAD_MAX ||

@@ -443,9 +443,10 @@ static int borrow_missing(struct kernel_pool_loan *loan, const int64_t *missing,
 static int borrow_locked(struct kernel_pool_loan *loan, const struct kernel_pool_wish *wish,
 			 int64_t *ret_node_pages, char *error, size_t error_size)
 {
-	int64_t shares[POOL_MAX_NODES], missing[POOL_MAX_NODES], free[POOL_MAX_NODES];
+	int64_t shares[POOL_MAX_NODES] = {0}, missing[POOL_MAX_NODES] = {0};
+	int64_t free[POOL_MAX_NODES];
 	int64_t existing, nr_missing;
-	struct pool_counts counts;
+	struct pool_counts counts = {0};
 	int r;
 
 	r = kernel_pool_read(loan->page_size, loan->nr_nodes, &counts);

@@ -459,14 +459,16 @@ int mapping_unmap(struct mapping *mapping, uint64_t start, uint64_t end)
 {
 	uint64_t page_size = mapping->mount->backing->page_size;
 	struct segments *segments, *old;
+	uint32_t nr_old;
 	int r = 0;
 
 	mutex_lock(&mapping->lock);
 	old = mapping->segments;
-	segments = segments_alloc(2 * (old ? old->nr : 0) + 1);
+	nr_old = old ? old->nr : 0;
+	segments = segments_alloc(2 * nr_old + 1);
 	if (segments)
 		segments_cut(segments, old, start, end, page_size);
-	if (!segments || (segments->nr > SEGMENTS_MAX && segments->nr > old->nr))
+	if (!segments || (segments->nr > SEGMENTS_MAX && segments->nr > nr_old))
 		r = -ENOMEM;
 	else if (mapping_has_own_pages(mapping))
 		r = forget_pages(mapping, old, start, end);

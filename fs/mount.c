@@ -361,7 +361,7 @@ static int set_up_hugetlb(struct mount *mount, const struct pool_counts *kernel,
 			  size_t error_size)
 {
 	int64_t node_pages[POOL_MAX_NODES] = {0};
-	struct mount_pages pages;
+	struct mount_pages pages = {0};
 	int r = 0;
 
 	if (!mount_has_source(mount))

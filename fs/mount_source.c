@@ -246,7 +246,7 @@ static bool is_noted(const char *path)
 static int lock_dir(int dir_fd, const char *name)
 {
 	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st, now;
+	struct stat st = {0}, now = {0};
 	int r = fd < 0 ? -errno : 0;
 
 	if (r == 0 && (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 ||

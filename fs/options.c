@@ -435,7 +435,7 @@ static struct excerpt make_excerpt(const char *text)
 	const size_t max = sizeof(excerpt.text) - sizeof("...");
 	size_t i;
 
-	for (i = 0; text[i] != '\0' && i < max; i++) {
+	for (i = 0; i < max && text[i] != '\0'; i++) {
 		unsigned char c = (unsigned char)text[i];
 
 		excerpt.text[i] = c < 0x20 || c == 0x7f ? '?' : (char)c;

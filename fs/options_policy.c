@@ -23,7 +23,7 @@ int options_set_split_queue(struct mount_options *options, const char *value)
 int options_set_split_marks(struct mount_options *options, const char *value)
 {
 	const char *colon = strchr(value, ':');
-	uint64_t low, high;
+	uint64_t low = 0, high = 0;
 	char text[8];
 	int r;
 

@@ -214,7 +214,7 @@ void probe_machine(struct probe *ret_probe)
 
 static void format_bytes(uint64_t bytes, char *ret_text, size_t size)
 {
-	const uint64_t mib = 1024 * 1024;
+	const uint64_t mib = UINT64_C(1024) * 1024;
 
 	if (bytes >= 1024 * mib && bytes % (1024 * mib) == 0)
 		snprintf(ret_text, size, "%" PRIu64 " GiB", bytes / (1024 * mib));

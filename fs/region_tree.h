@@ -130,10 +130,12 @@ static inline struct region_node *tree_join(struct region_node *left, struct reg
 					    struct region_node *right)
 {
 	if (tree_height(left) > tree_height(right) + 1) {
+		assert(left);
 		left->right = tree_join(left->right, node, right);
 		return tree_balance(left);
 	}
 	if (tree_height(right) > tree_height(left) + 1) {
+		assert(right);
 		right->left = tree_join(left, node, right->left);
 		return tree_balance(right);
 	}
@@ -165,6 +167,7 @@ static inline struct region_node *tree_pop_first(struct region_node **tree)
 {
 	struct region_node *node = *tree, *first;
 
+	assert(node);
 	if (!node->left) {
 		*tree = node->right;
 		return node;

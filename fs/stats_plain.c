@@ -182,12 +182,12 @@ int plain_for_each(struct mount *mount,
 	nr = list_processes(&pids);
 	if (nr < 0)
 		return (int)nr;
-	while (first < nr && pids[first] < next_pid)
+	while (pids && first < nr && pids[first] < next_pid)
 		first++;
 	next_pid = 0;
-	for (i = 0; i < nr && r == 0 && !is_over(&look); i++)
+	for (i = 0; pids && i < nr && r == 0 && !is_over(&look); i++)
 		r = visit_process(&look, pids[(first + i) % nr]);
-	if (r == 0 && i < nr)
+	if (pids && r == 0 && i < nr)
 		next_pid = pids[(first + i) % nr];
 	free(pids);
 	return r;

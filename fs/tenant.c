@@ -136,7 +136,7 @@ static int check_empty(const struct inode *dir)
 		return r;
 	}
 	while (r == 0 && (dirent = readdir(stream)))
-		if (strcmp(dirent->d_name, ".") && strcmp(dirent->d_name, ".."))
+		if (strcmp(dirent->d_name, ".") != 0 && strcmp(dirent->d_name, "..") != 0)
 			r = -ENOTEMPTY;
 	closedir(stream);
 	return r;

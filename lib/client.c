@@ -273,6 +273,8 @@ static int claim_address(char *addr, size_t length, int *flags, int fd, size_t *
 		return 0;
 	if (ioctl(fd, HUGEFUSE_IOC_MOUNT, &mount) < 0)
 		return -errno;
+	if (mount.page_size == 0)
+		return -EPROTO;
 	if ((uintptr_t)addr % mount.page_size != 0)
 		return -EINVAL;
 	if (!(*flags & MAP_FIXED_NOREPLACE))
@@ -320,7 +322,7 @@ void client_install(void)
 int client_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset,
 		void **ret_addr)
 {
-	struct hugefuse_ioc_map map;
+	struct hugefuse_ioc_map map = {0};
 	struct region region = {0};
 	size_t claimed = 0;
 	int r;
@@ -331,7 +333,9 @@ int client_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t of
 		r = claim_address(addr, length, &flags, fd, &claimed);
 	if (r == 0)
 		r = request_map(fd, length, prot, flags, offset, &map);
-	if (r < 0)
+	if (r == 0 && map.page_size == 0)
+		r = -EPROTO;
+	if (r != 0)
 		goto out_error;
 	region.page_size = map.page_size;
 	region.length = round_up(length, map.page_size);

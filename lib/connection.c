@@ -183,7 +183,7 @@ int connection_call(struct connection *connection, const struct hugefuse_msg *ms
 		    const int *fds, unsigned int nr_fds, struct hugefuse_reply *ret_reply,
 		    int *ret_fd)
 {
-	struct hugefuse_reply reply;
+	struct hugefuse_reply reply = {0};
 	int fd = -1, r;
 
 	if (!is_open(connection))

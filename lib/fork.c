@@ -31,7 +31,7 @@ int fork_attach(struct region *region)
 		.key = {region->key[0], region->key[1]},
 		.offset = region->offset,
 	};
-	struct hugefuse_reply reply;
+	struct hugefuse_reply reply = {0};
 	int r;
 
 	r = connection_open(region->connection);

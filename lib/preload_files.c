@@ -24,7 +24,8 @@
 
 EXPORT int memfd_create(const char *name, unsigned int flags)
 {
-	const unsigned int known = MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_MASK << MFD_HUGE_SHIFT;
+	const unsigned int known = MFD_CLOEXEC | MFD_HUGETLB |
+				   (unsigned int)MFD_HUGE_MASK << MFD_HUGE_SHIFT;
 	size_t page_size;
 	int saved_errno = errno, fd;
 

@@ -162,7 +162,8 @@ void preload_say(const char *format, ...)
 	if (len > (int)sizeof(line) - 2)
 		len = (int)sizeof(line) - 2;
 	line[len++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)len) < 0)
-		len = 0; /* nobody to tell */
+	if (write(STDERR_FILENO, line, (size_t)len) < 0) {
+		/* nobody to tell */
+	}
 	errno = saved_errno;
 }

@@ -108,7 +108,7 @@ static void print_quota(const struct quota *quota)
 
 static int show(const struct verb *verb, const char *path, int fd, bool json)
 {
-	struct quota quota;
+	struct quota quota = {0};
 	json_object *object;
 	int exit_code = read_quota(verb, path, fd, &quota);
 

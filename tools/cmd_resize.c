@@ -166,6 +166,9 @@ static int resize_mount(struct resize *resize, const char *text, bool json)
 	if (read_pool(resize, &resize->before) != EXIT_OK)
 		return EXIT_FAILED;
 	page_size = resize->before.page_size;
+	if (page_size == 0)
+		return cmd_fail(resize->verb, EXIT_FAILED, "%s: it has no pool",
+				resize->mountpoint);
 	r = resize_parse(text, (resize->before.nr - resize->before.surplus) * page_size,
 			 &bytes);
 	if (r == -ERANGE)

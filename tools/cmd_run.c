@@ -104,8 +104,10 @@ static int set_environment(const struct verb *verb, const char *mountpoint)
 				"%s: ld.so takes no path with blanks or colons to preload",
 				real);
 	if (asprintf(&value, "%s%s%s", real, before && *before ? ":" : "",
-		     before ? before : "") < 0 ||
-	    setenv("LD_PRELOAD", value, 1) < 0 || setenv("HUGEFUSE_MOUNT", mountpoint, 1) < 0 ||
+		     before ? before : "") < 0)
+		value = NULL;
+	if (!value || !mountpoint || setenv("LD_PRELOAD", value, 1) < 0 ||
+	    setenv("HUGEFUSE_MOUNT", mountpoint, 1) < 0 ||
 	    setenv("HUGEFUSE_PRELOAD", real, 1) < 0)
 		return cmd_fail(verb, EXIT_FAILED, "out of memory");
 	free(value);

@@ -233,7 +233,7 @@ static int explain_process(struct why_request *request, const struct mountpoint 
 			   int count, uint64_t pid)
 {
 	struct mount_snapshot mount;
-	struct why_report report;
+	struct why_report report = {0};
 	struct proc_uses uses;
 	char path[32];
 	struct stat st;

@@ -65,7 +65,7 @@ struct quantity quantity_seconds(double seconds)
 		return quantity_microseconds(seconds * 1e6);
 	if (whole < 3600)
 		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 " min", whole / 60);
-	else if (whole < 2 * 86400)
+	else if (whole < 2 * UINT64_C(86400))
 		snprintf(quantity.text, sizeof(quantity.text), "%" PRIu64 ":%02" PRIu64 " h",
 			 whole / 3600, whole / 60 % 60);
 	else
@@ -249,7 +249,7 @@ static int give_row(const struct table *table, const size_t *widths, const bool 
 
 int table_give(const struct table *table, unsigned int width, const struct table_sink *sink)
 {
-	size_t widths[TABLE_MAX_COLUMNS], i;
+	size_t widths[TABLE_MAX_COLUMNS] = {0}, i;
 	bool hidden[TABLE_MAX_COLUMNS] = {false};
 	int r;
 

@@ -75,9 +75,9 @@ int program_kind(const char *path)
 	if (fd < 0)
 		return -errno;
 	len = pread(fd, &head, sizeof(head) - 1, 0);
-	if (fstat(fd, &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID)) && geteuid() != st.st_uid)
-		kind = PROGRAM_SECURE;
-	else if (fgetxattr(fd, "security.capability", NULL, 0) > 0 && geteuid() != 0)
+	if ((fstat(fd, &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID)) &&
+	     geteuid() != st.st_uid) ||
+	    (fgetxattr(fd, "security.capability", NULL, 0) > 0 && geteuid() != 0))
 		kind = PROGRAM_SECURE;
 	else if (len >= 2 && strncmp(head.text, "#!", 2) == 0)
 		kind = kind_of_script(head.text);

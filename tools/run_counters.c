@@ -111,7 +111,7 @@ static int show_hugetlbfs(const struct verb *verb, const char *mountpoint)
 static int read_page_size(const struct verb *verb, const char *mountpoint,
 			  uint64_t *ret_page_kb)
 {
-	struct hugefuse_ioc_mount about;
+	struct hugefuse_ioc_mount about = {0};
 	int fd = open(mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 
 	r = fd < 0 ? -errno : (ioctl(fd, HUGEFUSE_IOC_MOUNT, &about) < 0 ? -errno : 0);

@@ -200,7 +200,8 @@ int snapshot_read_values(int dir_fd, const char *name, struct snapshot_rows *ret
 	rows.values = calloc((size_t)length / 4 + 1, sizeof(*rows.values));
 	if (!rows.values)
 		r = snapshot_fail(error, -ENOMEM, "out of memory");
-	for (cursor = rows.text; r == 0 && (line = snapshot_next_line(&cursor)) != NULL;) {
+	for (cursor = rows.text;
+	     rows.values && r == 0 && (line = snapshot_next_line(&cursor)) != NULL;) {
 		nr_words = snapshot_split_words(line, words);
 		if (nr_words == 2 && rows.count == 0 && strcmp(words[0], "name") == 0)
 			continue; /* a heading */

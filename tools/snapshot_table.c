@@ -87,7 +87,7 @@ static int read_row(const struct table_layout *layout, char **words, const int *
 static int parse_table(const struct table_layout *layout, struct snapshot_rows *table,
 		       struct snapshot_error *error)
 {
-	int columns[SNAPSHOT_MAX_COLUMNS], nr_columns = 0, line_number = 1, nr_words, r;
+	int columns[SNAPSHOT_MAX_COLUMNS] = {0}, nr_columns = 0, line_number = 1, nr_words, r;
 	char *cursor = table->text, *line, *words[SNAPSHOT_MAX_COLUMNS];
 	size_t size = 0;
 
