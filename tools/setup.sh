@@ -87,7 +87,7 @@ need_root()
 build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 libfuse3-dev fuse3 libnuma-dev
 		liburcu-dev libjson-c-dev libncurses-dev)
 # shellcheck disable=SC2034
-style_packages=(clang-format codespell mandoc shellcheck)
+style_packages=(clang-format clang-tidy codespell cppcheck mandoc shellcheck)
 # shellcheck disable=SC2034
 mount_packages=(tmux procps)
 # shellcheck disable=SC2034

@@ -5,7 +5,7 @@
 # returns 77 where the tool that it needs is not there.
 
 # shellcheck disable=SC2034 # for tests/run
-style_checks=(layers format spelling shell spdx length)
+style_checks=(layers format spelling shell spdx length cppcheck tidy)
 
 source_files()
 {
@@ -87,4 +87,28 @@ check_length()
 			start = 0
 		}
 		END { exit faults > 0 }'
+}
+
+# Of what is installed; tests call what does not return where cppcheck thinks it does. alloca(3)
+# is for those who must not call malloc(3).
+check_cppcheck()
+{
+	command -v cppcheck >/dev/null || skip_check "needs cppcheck" || return
+	cppcheck --quiet --enable=warning,portability,performance --std=c11 -j "$(nproc)" \
+		--error-exitcode=1 --inline-suppr --suppress=allocaCalled \
+		--suppress=nullPointerArithmeticRedundantCheck --suppress=missingIncludeSystem \
+		-D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DHF_LOCK_STAT=1 -DHF_LOCK_CHECK=1 -DHF_USDT=0 \
+		-I. -Iinclude fs lib tools 2>&1
+}
+
+# What .clang-tidy says, of what is installed; other versions find other things. A file that was
+# well, and what it includes, is not looked at again until it changes: build-tidy/ remembers.
+check_tidy()
+{
+	clang-tidy --version 2>/dev/null | grep -q 'version 14\.' ||
+		skip_check "needs clang-tidy 14" || return
+	[[ -e build-tidy/compile_commands.json ]] ||
+		meson setup build-tidy -Dtests=disabled >/dev/null || return
+	find fs lib tools -name '*.c' | sort |
+		xargs -P "$(nproc)" -n 1 tests/style/tidy build-tidy
 }
