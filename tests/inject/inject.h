@@ -40,5 +40,6 @@ struct inject {
 	struct inject_site sites[INJECT_NR_SITES];
 };
 
-/* The schedule of a program that makes it itself. Weak: the others are not linked with it. */
+/* The schedule of a program that makes it itself, or NULL for none any more. Weak: the others
+ * are not linked with it. */
 void inject_use(struct inject *schedule) __attribute__((weak));

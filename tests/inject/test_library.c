@@ -145,6 +145,7 @@ static int do_fork(struct client *client)
 	int status;
 
 	if (child == 0) {
+		inject_use(NULL); /* what is to fail is the library's, in fork(2) */
 		for (int i = 0; i < NR_PAGES; i++) {
 			if (raises_sigbus(client->mapped + (size_t)i * PAGE_2M, true))
 				_exit(EFAULT);

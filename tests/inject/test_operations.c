@@ -26,6 +26,8 @@
 #define MAX_POINTS 1000 /* an operation that never ends is not one */
 #define NR_PAGES   4
 #define SIZE       (NR_PAGES * PAGE_2M)
+#define POOL_PAGES 12
+#define QUOTA      "user.hugefuse.quota"
 
 /* What the operation runs with: in a child of its own. */
 struct turn {
@@ -161,6 +163,54 @@ static int do_resize(const struct turn *turn)
 	if (ftruncate(fd, SIZE) < 0 || ftruncate(fd, PAGE_2M) < 0 || ftruncate(fd, 0) < 0)
 		return errno;
 	return 0;
+}
+
+/* What state/ has to hold besides mappings: reservations, the pool's size, quotas. */
+static int do_reserve(const struct turn *turn)
+{
+	int fd = open(path_of("file"), O_RDWR | O_CREAT, 0600);
+
+	begin(turn);
+	return result(hugefuse_reserve(fd, 0, SIZE));
+}
+
+static int write_pool(int nr)
+{
+	int fd = open(path_of(".hugefuse/hugepages-2048kB/nr_hugepages"), O_WRONLY);
+	int r = fd < 0 || dprintf(fd, "%d\n", nr) < 0 ? errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* It grows and shrinks; where it fails half-way, it is put right before anybody looks. */
+static int do_pool(const struct turn *turn)
+{
+	int r, again = 0;
+
+	begin(turn);
+	r = write_pool(POOL_PAGES + 2);
+	if (r == 0)
+		r = write_pool(POOL_PAGES);
+	if (r) {
+		schedule_disarm();
+		again = write_pool(POOL_PAGES);
+	}
+	return again ? EIO : r;
+}
+
+static int do_quota(const struct turn *turn)
+{
+	int r;
+
+	r = result(mkdir(path_of("dir"), 0700));
+	begin(turn);
+	if (r == 0)
+		r = result(setxattr(path_of("dir"), QUOTA, "size=4M", 7, 0));
+	if (r == 0)
+		r = result(setxattr(path_of("dir"), QUOTA, "size=6M,min_size=2M", 19, 0));
+	return r;
 }
 
 static int do_fallocate(const struct turn *turn)
@@ -323,6 +373,9 @@ static const struct operation operations[] = {
 	{"truncate_mapped", do_truncate_mapped, true},
 	{"fork", do_fork, true},
 	{"exit", do_exit, true},
+	{"reserve", do_reserve, true},
+	{"quota", do_quota, false},
+	{"pool", do_pool, true}, /* last: from then on size= is no limit */
 };
 #define NR_OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
