@@ -379,6 +379,8 @@ int adopt_set_up(struct mount *mount, char *error, size_t error_size)
 		return r;
 	}
 	adopt_size(mount);
+	/* Who has one is not written down anywhere else. */
+	mount->has_numa_rules = !mount->is_thp;
 	r = adopt_files(mount, mount->adopted);
 	if (r < 0)
 		snprintf(error, error_size, "cannot take over the files in %s: %s",

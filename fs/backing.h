@@ -65,6 +65,8 @@ struct backing_ops {
 	 * it is a base page. NULL: it is what page_node() says.
 	 */
 	int (*huge_node)(struct backing_file *file, int64_t idx);
+	/* The node of page @idx, which is there; -errno. NULL where that cannot be said. */
+	int (*node)(struct backing_file *file, int64_t idx);
 	/* How many pages are there, or -errno; NULL where that cannot be said. */
 	int64_t (*count)(struct backing_file *file);
 

@@ -466,6 +466,21 @@ static int hugetlb_present(struct backing_file *backing_file, int64_t idx)
 				  backing_file->backing->page_size, idx);
 }
 
+static int hugetlb_node(struct backing_file *backing_file, int64_t idx)
+{
+	char *page;
+	int r;
+
+	if (backing_file->backing->nr_nodes == 1)
+		return 0;
+	r = window_lock(to_file(backing_file), idx, &page);
+	if (r < 0)
+		return r;
+	r = numa_policy_node_of(page); /* maps it, if need be */
+	window_unlock();
+	return r;
+}
+
 int backing_hugetlb_find(struct backing_file *backing_file, int64_t from, int64_t to,
 			 int (*found)(void *data, int64_t idx), void *data)
 {
@@ -546,6 +561,7 @@ static const struct backing_ops hugetlb_ops = {
 	.populate = hugetlb_populate,
 	.punch = hugetlb_punch,
 	.present = hugetlb_present,
+	.node = hugetlb_node,
 	.count = hugetlb_count,
 	.read = hugetlb_read,
 	.write = hugetlb_write,

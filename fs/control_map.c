@@ -9,6 +9,7 @@
 #include "fs/client.h"
 #include "fs/control_struct.h"
 #include "fs/fault_service.h"
+#include "fs/log.h"
 #include "fs/map_request.h"
 #include "fs/reconcile.h"
 
@@ -24,6 +25,36 @@ static uint32_t nr_shards(const struct control *control, int64_t nr_pages)
 	if (shards > HUGEFUSE_MAX_SHARDS)
 		shards = HUGEFUSE_MAX_SHARDS;
 	return shards < 1 ? 1 : (uint32_t)shards;
+}
+
+/* Said once: how often it was is in fault_stat. */
+static void explain_bound(struct mount *mount, const struct inode *inode, int64_t nr_pages)
+{
+	static bool said;
+	struct page_space *pages = atomic_load(&inode->pages);
+	char nodes[NUMA_RULE_TEXT_MAX];
+	struct pool_counts pool;
+	struct numa_rule rule;
+	int64_t left = 0;
+	uint64_t on;
+
+	if (mount->nr_nodes == 1 || !pages)
+		return;
+	rule = page_space_rule(pages);
+	on = numa_rule_reserved_on(&rule);
+	pool_read(&mount->core.pool, &pool);
+	for (int node = 0; node < pool.nr_nodes; node++) {
+		if (on & NODE_BIT(node))
+			left += pool.node[node].free - pool.node[node].bound;
+	}
+	if (!on || left >= nr_pages)
+		return;
+	numa_nodes_print(on, nodes, sizeof(nodes));
+	log_warning_once(
+		&said,
+		"a mapping of %ld pages that are to be on node %s was refused: %ld are "
+		"left there (said once; .hugefuse/fault_stat counts on)",
+		(long)nr_pages, nodes, (long)left);
 }
 
 int control_request_map(struct control *control, struct inode *inode, int open_flags,
@@ -54,8 +85,11 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
 	r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
 	if (reconcile_or_wait(mount, r))
 		r = mapping_new(mount, inode, map->flags, access_mode, from, to, &mapping);
+	if (r == -ENOMEM)
+		explain_bound(mount, inode, to - from);
 	if (r < 0)
 		return r;
+	mapping->thread_rule = map_request_rule(mount, map);
 	if (cached_is_busy(inode, is_cached))
 		r = -EBUSY;
 	else if (map->flags & HUGEFUSE_MAP_WRITE && access_mode == O_RDWR)

@@ -22,6 +22,7 @@
 #include "fs/file.h"
 #include "fs/fuse_quota.h"
 #include "fs/fuse_request.h"
+#include "fs/inode_numa.h"
 #include "fs/owner.h"
 #include "fs/reconcile.h"
 #include "fs/stats.h"
@@ -226,6 +227,11 @@ static struct inode *xattr_inode(fuse_req_t req, fuse_ino_t node_id, const char 
 	return inode;
 }
 
+static bool is_numa(const char *name)
+{
+	return strcmp(name, INODE_NUMA_XATTR) == 0;
+}
+
 void attrs_setxattr(fuse_req_t req, fuse_ino_t node_id, const char *name, const char *value,
 		    size_t size, int flags)
 {
@@ -234,7 +240,10 @@ void attrs_setxattr(fuse_req_t req, fuse_ino_t node_id, const char *name, const 
 
 	if (!inode)
 		return;
-	if (quota_is_xattr(name))
+	if (is_numa(name))
+		reply_result(req,
+			     inode_numa_set(request_mount(req), inode, value, size, flags));
+	else if (quota_is_xattr(name))
 		reply_result(req, quota_set(req, inode, name, value, size, flags));
 	else
 		reply_result(req, setxattr(path, name, value, size, flags) < 0 ? -errno : 0);
@@ -247,7 +256,9 @@ void attrs_removexattr(fuse_req_t req, fuse_ino_t node_id, const char *name)
 
 	if (!inode)
 		return;
-	if (quota_is_xattr(name))
+	if (is_numa(name))
+		reply_result(req, inode_numa_remove(request_mount(req), inode));
+	else if (quota_is_xattr(name))
 		reply_result(req, quota_remove(req, inode, name));
 	else
 		reply_result(req, removexattr(path, name) < 0 ? -errno : 0);
@@ -274,7 +285,7 @@ void attrs_getxattr(fuse_req_t req, fuse_ino_t node_id, const char *name, size_t
 
 	if (!inode)
 		return;
-	if (quota_is_xattr(name)) {
+	if (quota_is_xattr(name) && !is_numa(name)) {
 		len = quota_get(request_mount(req), inode, name, quota);
 		reply_xattr(req, quota, len, size);
 		return;

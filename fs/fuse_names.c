@@ -18,6 +18,7 @@
 
 #include "fs/caller.h"
 #include "fs/fuse_request.h"
+#include "fs/inode_numa.h"
 #include "fs/stats.h"
 #include "fs/tenant.h"
 
@@ -138,6 +139,11 @@ int names_make(fuse_req_t req, struct inode *parent, const char *name, mode_t mo
 	err = caller_give(parent->fd, name, caller->gid);
 	if (!err)
 		err = inode_get_child(mount, parent, name, ret_inode, ret_stat);
+	if (!err) {
+		err = inode_numa_inherit(mount, parent, *ret_inode);
+		if (err)
+			inode_put(mount, *ret_inode, 1);
+	}
 	if (err)
 		unlinkat(parent->fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0);
 	return err;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "fs/inode_numa.h"
 #include "fs/mount.h"
 #include "fs/rcu.h"
 #include "fs/tenant.h"
@@ -95,6 +96,7 @@ int inode_pages(struct mount *mount, struct inode *inode, struct page_space **re
 {
 	struct page_space *pages = atomic_load(&inode->pages), *fresh;
 	struct backing_file *file;
+	struct numa_rule rule;
 	int64_t nr_pages;
 	struct stat st;
 	int err;
@@ -118,6 +120,10 @@ int inode_pages(struct mount *mount, struct inode *inode, struct page_space **re
 	if (err) {
 		free(fresh);
 		return err;
+	}
+	if (mount->has_numa_rules) {
+		rule = inode_numa_read(mount, inode);
+		page_space_set_rule(fresh, &rule);
 	}
 	page_space_set_subpool(fresh, tenant_subpool_of_file(mount, inode), true);
 	if (atomic_compare_exchange_strong(&inode->pages, &pages, fresh)) {

@@ -15,6 +15,9 @@ int map_request_check(const struct mount *mount, int open_flags,
  */
 int map_request_plain(struct mount *mount, struct inode *inode, int open_flags,
 		      struct hugefuse_ioc_map *map);
+/* What the thread has for its memory, as a rule; none where it has nothing to say here. */
+struct numa_rule map_request_rule(const struct mount *mount,
+				  const struct hugefuse_ioc_map *map);
 /*
  * Whether @uid may have a descriptor of the pages. Where the size is what is reserved, whoever
  * has one can make the file longer without our knowing, and take the room that others have

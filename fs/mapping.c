@@ -65,6 +65,8 @@ static int mapping_init(struct mapping *mapping, struct mount *mount, struct ino
 				    0, REGION_END);
 		if (r < 0)
 			return r;
+		if (mount->has_numa_rules)
+			page_space_set_rule(&mapping->own_space, &pages->rule);
 		page_space_set_subpool(&mapping->own_space, pages->subpool, false);
 		mapping->space = &mapping->own_space;
 	}
@@ -175,6 +177,8 @@ int mapping_new_forked(struct mapping *parent, int64_t from, int64_t to,
 
 	if (r == 0)
 		(*ret_mapping)->forked = true;
+	if (r == 0)
+		(*ret_mapping)->thread_rule = parent->thread_rule;
 	return r;
 }
 

@@ -60,6 +60,7 @@ struct mount {
 	struct page_core core;
 	struct inode_table inodes;
 	struct tenants tenants;
+	_Atomic bool has_numa_rules;  /* some file or directory has had one */
 	struct split split;           /* of backing=thp */
 	struct fuse_session *session; /* set by the daemon */
 	bool has_passthrough;         /* set at FUSE's init */

@@ -70,20 +70,24 @@ static int take_locked(struct page_space *space, struct page_entry *entry,
 	return node;
 }
 
-/* Take a page that the kernel has given by itself, wherever it is. */
-static int take_given_locked(struct page_space *space, int64_t idx, struct region_change *resv,
-			     struct region_change *inst)
+/* Take a page that the kernel has given by itself, on @on; POOL_ANY_NODE: wherever it is. */
+static int take_given_locked(struct page_space *space, int64_t idx, int on,
+			     struct region_change *resv, struct region_change *inst)
 {
 	bool reserved = region_map_contains_locked(&space->resv, idx);
 	struct subpool_taken taken;
 	int node;
 
 	if (reserved)
-		node = pool_take_page(&space->core->pool, POOL_ANY_NODE, true, &taken.source);
+		node = pool_take_page(&space->core->pool, on, true, &taken.source);
 	else
-		node = subpool_take_given(space->subpool, POOL_ANY_NODE, &taken);
+		node = subpool_take_given(space->subpool, on, &taken);
 	if (node < 0)
 		return reserved ? node : -ENOSPC;
+	if (on != POOL_ANY_NODE && on != node) {
+		pool_move_page(&space->core->pool, node, on);
+		node = on;
+	}
 	enter_locked(space, node, reserved, resv, inst);
 	return node;
 }
@@ -443,8 +447,9 @@ int page_truncate(struct page_space *space, int64_t nr_pages)
 	return r;
 }
 
-/* Make the counters of @idx say what @present does. Under its fault mutex. */
-static int reconcile_page(struct page_space *space, int64_t idx, bool present,
+/* Make the counters of @idx say what @present does, and that it is on node @on. Under its fault
+ * mutex. */
+static int reconcile_page(struct page_space *space, int64_t idx, bool present, int on,
 			  bool keep_reserved)
 {
 	struct page_change change;
@@ -462,7 +467,7 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 		r = 0;
 	} else if (present) {
 		page_unbind_locked(space, 1);
-		node = take_given_locked(space, idx, &change.resv, &change.inst);
+		node = take_given_locked(space, idx, on, &change.resv, &change.inst);
 		r = node < 0 ? node : 1;
 	} else {
 		give_locked(space, node, keep_reserved, &change.resv, &change.inst);
@@ -473,13 +478,25 @@ static int reconcile_page(struct page_space *space, int64_t idx, bool present,
 	return r;
 }
 
+/* The node of a page that is there and that nobody has counted, if that can be said. */
+static int given_on(struct page_space *space, int64_t idx)
+{
+	const struct backing_ops *ops = space->file->backing->ops;
+	int node = POOL_ANY_NODE;
+
+	if (space->nr_nodes > 1 && ops->node && !page_is_instantiated(space, idx))
+		node = ops->node(space->file, idx);
+	return node >= 0 && node < space->nr_nodes ? node : POOL_ANY_NODE;
+}
+
 int page_reconcile(struct page_space *space, int64_t idx, bool keep_reserved)
 {
 	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
 	int r = space->file->backing->ops->present(space->file, idx);
 
 	if (r >= 0)
-		r = reconcile_page(space, idx, r, keep_reserved);
+		r = reconcile_page(space, idx, r, r ? given_on(space, idx) : POOL_ANY_NODE,
+				   keep_reserved);
 	mutex_unlock(mutex);
 	return r;
 }
@@ -489,6 +506,6 @@ void page_discard(struct page_space *space, int64_t idx, bool keep_reserved)
 	struct mutex *mutex = fault_mutex_lock(&space->core->faults, page_key(space, idx));
 
 	/* Without memory it stays counted until the next page_reconcile(). */
-	reconcile_page(space, idx, false, keep_reserved);
+	reconcile_page(space, idx, false, POOL_ANY_NODE, keep_reserved);
 	mutex_unlock(mutex);
 }

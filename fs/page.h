@@ -39,9 +39,10 @@ struct page_core {
 	struct subpool subpool;
 	struct fault_mutex_table faults;
 	struct avail_mask avail;
-	uint64_t memory_nodes;       /* set before use; a bit each, all by default */
-	struct numa_rule numa;       /* set before use; what spaces leave open */
-	_Atomic uint64_t nr_remote;  /* pages that are not on the node that was to be */
+	uint64_t memory_nodes;      /* set before use; a bit each, all by default */
+	struct numa_rule numa;      /* set before use; what spaces leave open */
+	_Atomic uint64_t nr_remote; /* pages that are not on the node that was to be */
+	_Atomic uint64_t nr_unbound_of[POOL_MAX_NODES]; /* the same, by node */
 	_Atomic uint64_t nr_unbound; /* reservations refused: not on these nodes */
 	/* set before use, may be NULL: page @idx of file @object is about not to be reserved */
 	void (*unreserved)(void *data, uint64_t object, int64_t idx);

@@ -80,6 +80,9 @@ void page_place_locked(struct page_space *space, int64_t idx, struct page_attemp
 	attempt->strict = numa_rule_is_strict(&rule);
 	attempt->first = wanted.first;
 	attempt->reserved = region_map_contains_locked(&space->resv, idx);
+	/* What was reserved without a word of the thread's policy cannot fail for it. */
+	if (attempt->reserved && rule_locked(space, NULL).kind == NUMA_NONE)
+		attempt->strict = false;
 	nodes = wanted.nodes & ~attempt->tried;
 	if (attempt->anywhere)
 		nodes = avail = POOL_ALL_NODES;
@@ -109,9 +112,17 @@ bool page_try_again(struct page_space *space, struct page_attempt *attempt)
 		attempt->last_tried = node;
 		return true;
 	}
-	/* What the counters had was not there: somebody else has taken it, and left another. */
-	attempt->anywhere = attempt->tried != 0 && attempt->reserved && !attempt->strict;
+	/* It is somewhere: where a thread's policy does not want it; or somebody else has taken
+	 * what the counters had, and left another. */
+	attempt->anywhere = attempt->reserved && !attempt->strict;
 	return attempt->anywhere;
+}
+
+static void note_unbound(struct page_core *core, int nr_nodes, uint64_t nodes)
+{
+	core->nr_unbound++;
+	for (int node = 0; node < nr_nodes; node++)
+		core->nr_unbound_of[node] += (nodes & NODE_BIT(node)) != 0;
 }
 
 int page_bind_locked(struct page_space *space, int64_t nr)
@@ -125,7 +136,7 @@ int page_bind_locked(struct page_space *space, int64_t nr)
 		return 0;
 	r = pool_bind(&space->core->pool, nodes, nr, bound);
 	if (r < 0) {
-		space->core->nr_unbound++;
+		note_unbound(space->core, space->nr_nodes, nodes);
 		return r;
 	}
 	for (int node = 0; node < space->nr_nodes; node++)

@@ -37,6 +37,8 @@ int page_core_init(struct page_core *core, int nr_nodes, const int64_t *node_pag
 	core->memory_nodes = UINT64_MAX >> (POOL_MAX_NODES - nr_nodes);
 	core->numa = (struct numa_rule){NUMA_NONE, NUMA_FALLBACK_NONE, 0};
 	core->nr_remote = core->nr_unbound = 0;
+	for (int node = 0; node < POOL_MAX_NODES; node++)
+		core->nr_unbound_of[node] = 0;
 	core->region_lock_global = region_lock_global;
 	rwsem_init(&core->region_lock, LOCK_RANK_REGION_MAP);
 	return 0;

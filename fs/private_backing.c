@@ -171,10 +171,18 @@ static int private_present(struct backing_file *file, int64_t idx)
 	return !mapping->forked || (entry & PAGEMAP_EXCLUSIVE);
 }
 
+static int private_node(struct backing_file *file, int64_t idx)
+{
+	struct mapping *mapping = to_mapping(file);
+
+	return node_of(mapping, mapping_address_of(mapping, idx), POOL_ANY_NODE);
+}
+
 static const struct backing_ops private_ops = {
 	.name = "private",
 	.populate = private_populate,
 	.present = private_present,
+	.node = private_node,
 };
 
 void private_backing_init(struct mapping *mapping)

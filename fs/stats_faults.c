@@ -14,6 +14,11 @@ static void print_nodes(struct page_core *core, FILE *out)
 
 	fprintf(out, "remote_pages %" PRIu64 "\nbind_refused %" PRIu64 "\n", core->nr_remote,
 		core->nr_unbound);
+	for (int node = 0; node < POOL_MAX_NODES; node++) {
+		if (core->nr_unbound_of[node])
+			fprintf(out, "bind_refused_node%d %" PRIu64 "\n", node,
+				core->nr_unbound_of[node]);
+	}
 	fprintf(out, "attempts_failed %" PRIu64 "\nattempts_spared %" PRIu64 "\n",
 		avail->nr_failed, avail->nr_spared);
 	fprintf(out, "refills %" PRIu64 "\nrefills_failed %" PRIu64 "\n", avail->nr_refills,
@@ -49,6 +54,8 @@ int stats_clear_fault_stat(struct mount *mount)
 	if (r == 0) {
 		avail_mask_clear_counts(&mount->core.avail);
 		mount->core.nr_remote = mount->core.nr_unbound = 0;
+		for (int node = 0; node < POOL_MAX_NODES; node++)
+			mount->core.nr_unbound_of[node] = 0;
 	}
 	return r;
 }

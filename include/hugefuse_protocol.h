@@ -45,8 +45,12 @@ struct hugefuse_ioc_map {
 	uint32_t shards; /* into how many userfaultfds to divide it; 0: none is needed */
 	uint32_t reserved;
 	char socket[HUGEFUSE_SOCKET_PATH_MAX]; /* "": map the file itself */
+	/* in: the memory policy of the thread, for a file that has none */
+	uint64_t policy_nodes; /* nodes 0 to 63, a bit each */
+	uint32_t policy;       /* MPOL_* without flags; 0: it has none */
+	uint32_t reserved2;
 };
-_Static_assert(sizeof(struct hugefuse_ioc_map) == 152, "ABI");
+_Static_assert(sizeof(struct hugefuse_ioc_map) == 168, "ABI");
 
 struct hugefuse_ioc_reserve {
 	uint64_t offset, length; /* in, bytes */

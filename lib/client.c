@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -27,6 +28,8 @@
 #include "reattach.h"
 #include "region.h"
 #include "system.h"
+
+#define POLICY_FLAGS (7 << 13) /* MPOL_MODE_FLAGS */
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -137,6 +140,21 @@ static int check_arguments(size_t length, int flags, off_t offset)
 	return 0;
 }
 
+/*
+ * The memory policy of this thread: the kernel would follow it for what the thread touches, and
+ * here the daemon does.
+ */
+static void tell_policy(struct hugefuse_ioc_map *map)
+{
+	unsigned long nodes[1024 / (8 * sizeof(unsigned long))] = {0};
+	int mode = 0;
+
+	if (syscall(SYS_get_mempolicy, &mode, nodes, 1024, NULL, 0) < 0)
+		return; /* a kernel without nodes */
+	map->policy = (uint32_t)(mode & ~POLICY_FLAGS);
+	map->policy_nodes = nodes[0];
+}
+
 /* Ask the daemon. What is not a file of a hugefuse mount has no such ioctl. */
 static int request_map(int fd, size_t length, int prot, int flags, off_t offset,
 		       struct hugefuse_ioc_map *map)
@@ -149,6 +167,7 @@ static int request_map(int fd, size_t length, int prot, int flags, off_t offset,
 		.offset = (uint64_t)offset,
 		.length = length,
 	};
+	tell_policy(map);
 	return ioctl(fd, HUGEFUSE_IOC_MAP, map) < 0 ? -errno : 0;
 }
 

@@ -27,6 +27,7 @@ int cmd_stat(const struct verb *verb, int argc, char **argv);
 int cmd_ls(const struct verb *verb, int argc, char **argv);
 int cmd_maps(const struct verb *verb, int argc, char **argv);
 int cmd_run(const struct verb *verb, int argc, char **argv);
+int cmd_numa(const struct verb *verb, int argc, char **argv);
 int cmd_quota(const struct verb *verb, int argc, char **argv);
 int cmd_probe(const struct verb *verb, int argc, char **argv);
 int cmd_why(const struct verb *verb, int argc, char **argv);

@@ -81,6 +81,13 @@ static const struct verb verbs[] = {
 		.run = cmd_quota,
 	},
 	{
+		.name = "numa",
+		.arguments = "[--json] PATH [POLICY[,fallback=FALLBACK]|none]",
+		.summary = "on which nodes pages are to be: print it, or set it",
+		.help = "      --json           print JSON\n",
+		.run = cmd_numa,
+	},
+	{
 		.name = "why",
 		.arguments = "[--json] PATH|PID",
 		.summary = "why a file, a directory or a process holds pages",

@@ -91,7 +91,7 @@ _hugefuse_operand()
 		_hugefuse_words "$(_hugefuse_mounts)"
 		;;
 	mount) _hugefuse_paths -d ;;
-	why | quota)
+	why | quota | numa)
 		_hugefuse_words "$(_hugefuse_mounts)"
 		_hugefuse_paths -f
 		;;
