@@ -70,11 +70,12 @@ off_t split_seek(struct inode *inode, struct page_space *pages, off_t offset, in
 
 /*
  * Split until @nr_pages were freed, or nothing is queued: of @node, or of the files of one
- * tenant's subpool. How far others are spared depends on split_queue=. Returns how many pages
- * were freed.
+ * tenant's @subpool, which are in @set. How far others are spared depends on split_queue=.
+ * Returns how many pages were freed.
  */
 int64_t split_shrink_node(struct mount *mount, int node, int64_t nr_pages);
-int64_t split_shrink_tenant(struct mount *mount, const struct split_set *set, int64_t nr_pages);
+int64_t split_shrink_tenant(struct mount *mount, struct split_set *set,
+			    const struct subpool *subpool, int64_t nr_pages);
 /*
  * Bring the pool, and every node's memory, to the high mark where it is below the low one, and
  * relieve every tenant that was refused pages. Returns how many pages were freed.

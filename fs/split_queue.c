@@ -145,7 +145,7 @@ bool split_set_press(struct split_queues *queues, const struct subpool *subpool)
 	mutex_lock(&queues->lock);
 	set = find_locked(queues, subpool);
 	if (set)
-		set->pressed = true;
+		set->pressed_by = subpool;
 	mutex_unlock(&queues->lock);
 	return set;
 }

@@ -73,8 +73,9 @@ struct split_set {
 	struct split_set *next;  /* queues->lock */
 	struct subpool *subpool; /* set at init; with a reference; NULL: of all tenants */
 	uint32_t nr_users;       /* queues->lock; files, and those who look at it */
-	_Atomic bool pressed;    /* its tenant was refused a page */
-	int nr_queues;           /* set at init */
+	/* Whose file was refused pages, only to be compared; NULL: nobody's. */
+	_Atomic(const struct subpool *) pressed_by;
+	int nr_queues; /* set at init */
 	struct split_queue queues[];
 };
 

@@ -110,10 +110,11 @@ int64_t split_shrink_node(struct mount *mount, int node, int64_t nr_pages)
 	return shrink(mount, (struct target){.node = node, .nr_pages = nr_pages});
 }
 
-int64_t split_shrink_tenant(struct mount *mount, const struct split_set *set, int64_t nr_pages)
+int64_t split_shrink_tenant(struct mount *mount, struct split_set *set,
+			    const struct subpool *subpool, int64_t nr_pages)
 {
-	struct target target = {POOL_ANY_NODE, set->subpool, nr_pages};
-	int64_t nr = shrink_set(mount, (struct split_set *)set, &target, nr_pages);
+	struct target target = {POOL_ANY_NODE, subpool, nr_pages};
+	int64_t nr = shrink_set(mount, set, &target, nr_pages);
 
 	if (nr > 0)
 		mount_pages_freed(mount);
@@ -141,15 +142,18 @@ static int64_t tenant_wants(const struct split *split, struct subpool *subpool)
 
 static int64_t relieve_tenants(struct mount *mount)
 {
+	const struct subpool *subpool;
 	struct split_set **sets;
 	int64_t nr_sets = split_sets_read(&mount->split.queues, &sets), nr = 0;
 
 	if (nr_sets < 0)
 		return 0;
 	for (int64_t i = 0; i < nr_sets; i++) {
-		if (atomic_exchange(&sets[i]->pressed, false))
+		subpool = atomic_exchange(&sets[i]->pressed_by, NULL);
+		if (subpool)
 			nr += split_shrink_tenant(
-				mount, sets[i], tenant_wants(&mount->split, sets[i]->subpool));
+				mount, sets[i], subpool,
+				tenant_wants(&mount->split, sets[i]->subpool));
 	}
 	split_sets_free(&mount->split.queues, sets, nr_sets);
 	return nr;

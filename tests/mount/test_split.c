@@ -412,11 +412,15 @@ static bool tenant_was_split(void *data)
 	return split_column("split", data) > 0;
 }
 
-static void test_tenants(void **state)
+/* Two tenants whose files have holes in each of their huge pages, of which the first is refused
+ * another page. */
+static void begin_tenants(const char *mode, int fds[2])
 {
-	int fds[2];
+	char options[96];
 
-	fixture_mount(&fixture, DEFER ",split_marks=0:100,size=64M");
+	snprintf(options, sizeof(options),
+		 "backing=thp,split_queue=%s,split_marks=0:100,size=64M", mode);
+	fixture_mount(&fixture, options);
 	for (int i = 0; i < 2; i++) {
 		const char *dir = i ? "two" : "one";
 
@@ -428,16 +432,13 @@ static void test_tenants(void **state)
 		for (long page = 0; page < 4; page++)
 			punch(fds[i], page * (off_t)PAGE_2M, 512 * KB);
 	}
-	assert_int_equal(split_column("queued", "/one"), 4);
-	assert_int_equal(split_column("queued", "/two"), 4);
-	/* Its quota is what its files are long, holes or not: a tmpfs with size= says no as
-	 * well where all of the file is written again. But its holes are given back. */
+	/* Its quota is what its files are long, holes or not. But its holes are given back. */
 	assert_int_equal(ftruncate(fds[0], 5 * (off_t)PAGE_2M), -1);
 	assert_int_equal(errno, ENOSPC);
-	assert_true(wait_until(tenant_was_split, (char *)"/one", 2000));
-	assert_int_equal(split_column("queued", "/two"), 4);
-	assert_int_equal(split_column("split", "/two"), 0);
-	assert_int_equal(split_column("elsewhere", "/one"), 0);
+}
+
+static void end_tenants(int fds[2])
+{
 	for (int i = 0; i < 2; i++) {
 		close(fds[i]);
 		assert_int_equal(unlink(fixture_path(&fixture, i ? "two/file" : "one/file")),
@@ -447,6 +448,37 @@ static void test_tenants(void **state)
 	assert_int_equal(rmdir(fixture_path(&fixture, "one")), 0);
 	assert_int_equal(rmdir(fixture_path(&fixture, "two")), 0);
 	fixture_umount(&fixture);
+}
+
+static void test_tenants(void **state)
+{
+	int fds[2];
+
+	begin_tenants("tenant-node", fds);
+	assert_true(wait_until(tenant_was_split, (char *)"/one", 2000));
+	assert_int_equal(split_column("deferred", "/one"), 4);
+	assert_int_equal(split_column("queued", "/two"), 4);
+	assert_int_equal(split_column("split", "/two"), 0);
+	assert_int_equal(split_column("elsewhere", "/one"), 0);
+	assert_int_equal(kb_of(fds[0]), 4 * 1536);
+	end_tenants(fds);
+}
+
+static bool all_is_split(void *data)
+{
+	return split_column("split", "-") == 8;
+}
+
+/* With one queue for all the others' pages are split as well. */
+static void test_tenants_share_a_queue(void **state)
+{
+	int fds[2];
+
+	begin_tenants("global", fds);
+	assert_true(wait_until(all_is_split, NULL, 2000));
+	assert_int_equal(split_column("elsewhere", "-"), 4);
+	assert_int_equal(kb_of(fds[1]), 4 * 1536);
+	end_tenants(fds);
 }
 
 /* Take memory from the tmpfs that it should have: what is reserved cannot be had there. */
@@ -506,6 +538,7 @@ int main(void)
 		cmocka_unit_test(test_beside_tmpfs_shrinking),
 		cmocka_unit_test(test_low_mark),
 		cmocka_unit_test(test_tenants),
+		cmocka_unit_test(test_tenants_share_a_queue),
 		cmocka_unit_test(test_shortage),
 	};
 

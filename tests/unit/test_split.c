@@ -244,7 +244,7 @@ static void test_pressed(void **state)
 	note(&test, 0, 0);
 	assert_false(split_set_press(&test.queues, &test.tenant[1]));
 	assert_true(split_set_press(&test.queues, &test.tenant[0]));
-	assert_true(test.notes[0].set->pressed);
+	assert_ptr_equal(test.notes[0].set->pressed_by, &test.tenant[0]);
 	tear_down(&test);
 }
 
