@@ -142,8 +142,8 @@ void mount_pages_freed(struct mount *mount);
 int64_t mount_set_nr_pages(struct mount *mount, int node, int64_t nr);
 int64_t mount_set_overcommit(struct mount *mount, int node, int64_t overcommit);
 /*
- * Let @node have a free page, adding one to the kernel's pool if need be, where a surplus page
- * would be made else. 1; 0 where size= allows no more; -ENOMEM where there is no memory, or
+ * Let @node have one free page more, adding it to the kernel's pool, where a surplus page would
+ * be made else. 1; 0 where size= allows no more; -ENOMEM where there is no memory, or
  * another -errno. May take long.
  */
 int mount_refill_node(struct mount *mount, int node);

@@ -240,12 +240,10 @@ static void adopt_page_locked(struct mount *mount, int node, int64_t overcommit)
 int mount_refill_node(struct mount *mount, int node)
 {
 	struct pool_counts pool;
-	int64_t r = 1;
+	int64_t r;
 
 	mutex_lock(&mount->size_lock);
 	pool_read(&mount->core.pool, &pool);
-	if (pool.free > pool.resv && pool.node[node].free > pool.node[node].bound)
-		goto out_unlock;
 	if (pool.overcommit - pool.surplus <= 0) {
 		r = 0;
 		goto out_unlock;

@@ -250,6 +250,7 @@ static int try_page(struct page_space *space, int64_t idx, struct page_attempt *
 						attempt->anywhere ? POOL_ANY_NODE : entry.node);
 	if (r < 0) {
 		attempt->failed_on = entry.node;
+		attempt->was_free = entry.taken.source != POOL_FROM_SURPLUS;
 		untake_page(space, &entry, &undo);
 		goto out_undo;
 	}

@@ -67,7 +67,7 @@ void page_place_locked(struct page_space *space, int64_t idx, struct page_attemp
 		       struct pool_place *ret_place)
 {
 	struct page_core *core = space->core;
-	uint64_t avail = avail_mask_nodes(&core->avail), nodes;
+	uint64_t avail = avail_mask_nodes(&core->avail), nodes, there;
 	struct numa_place wanted;
 	struct numa_rule rule;
 
@@ -84,9 +84,10 @@ void page_place_locked(struct page_space *space, int64_t idx, struct page_attemp
 	if (attempt->reserved && rule_locked(space, NULL).kind == NUMA_NONE)
 		attempt->strict = false;
 	nodes = wanted.nodes & ~attempt->tried;
+	there = ~avail_mask_stolen(&core->avail);
 	if (attempt->anywhere)
-		nodes = avail = POOL_ALL_NODES;
-	*ret_place = (struct pool_place){wanted.first, nodes & avail, nodes & avail, false};
+		nodes = avail = there = POOL_ALL_NODES;
+	*ret_place = (struct pool_place){wanted.first, nodes & there, nodes & avail, false};
 	/* It is another one's turn only once for a page. */
 	if (wanted.first == POOL_ANY_NODE && attempt->tried)
 		ret_place->first = attempt->last_tried;
@@ -104,7 +105,7 @@ bool page_try_again(struct page_space *space, struct page_attempt *attempt)
 	if (node < 0 && !(avail_mask_nodes(avail) & space->core->memory_nodes))
 		avail->nr_spared++;
 	if (node >= 0 && !attempt->anywhere)
-		avail_mask_failed(avail, node);
+		avail_mask_failed(avail, node, attempt->was_free);
 	if (space->nr_nodes == 1 || attempt->anywhere)
 		return false;
 	if (node >= 0) {

@@ -14,6 +14,7 @@ struct page_attempt {
 	int last_tried; /* of them */
 	int first;      /* the node that it was to be on; POOL_ANY_NODE: any */
 	int failed_on;  /* the node of the last attempt; POOL_ANY_NODE: there was none */
+	bool was_free;  /* it had been counted as free there */
 	bool reserved;  /* its page is somewhere */
 	bool strict;    /* not elsewhere than the rule says */
 	bool anywhere;  /* the last attempt: let the kernel find one */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Refiller. It sleeps while a page is expected on every node. A failure wakes it; it tries to
- * let the kernel's pool of each such node grow by a page, where the kernel compacts and
+ * let the kernel's pool of each such node grow by some pages, where the kernel compacts and
  * reclaims as much as it can, and if that fails again alloc_sleep_ms later, as khugepaged does.
  */
 #include "fs/refill.h"
@@ -20,23 +20,42 @@ struct refill {
 	_Atomic bool stop;
 };
 
+/* Pages that are had at once tell that there is memory for more; and these are enough. */
+#define REFILL_PAGES 8
+
+static int64_t free_pages(struct mount *mount, int node)
+{
+	struct pool_counts pool;
+
+	pool_read(&mount->core.pool, &pool);
+	return pool.node[node].free - pool.node[node].bound;
+}
+
 static void try_node(struct mount *mount, int node)
 {
 	struct avail_mask *avail = &mount->core.avail;
-	int r;
+	int nr, r = 1;
 
 	/* It may have failed for a page that the kernel gave somebody without a word. */
 	reconcile_counters(mount);
-	r = mount_refill_node(mount, node);
-	if (r == 0)
-		return; /* all that size= allows is there: one is to be freed */
-	avail->nr_refills++;
-	if (r < 0) {
-		avail->nr_refill_failed++;
+	if (free_pages(mount, node) >= REFILL_PAGES) {
+		avail_mask_found(avail, node);
 		return;
 	}
-	avail_mask_set(avail, node);
-	waitqueue_wake_all(&mount->core.pool.freed);
+	for (nr = 0; nr < REFILL_PAGES; nr++) {
+		r = mount_refill_node(mount, node);
+		if (r == 0)
+			break; /* all that size= allows is there */
+		avail->nr_refills++;
+		avail->nr_refill_failed += r < 0;
+		if (r < 0)
+			break;
+	}
+	avail_mask_found(avail, node);
+	if (nr > 0 && r >= 0)
+		avail_mask_set(avail, node);
+	if (nr > 0)
+		waitqueue_wake_all(&mount->core.pool.freed);
 }
 
 /* Where nothing can be added to the kernel's pool, a fault is to look again. */
@@ -53,7 +72,8 @@ static uint64_t missing_nodes(const struct refill *refill)
 {
 	struct page_core *core = &refill->mount->core;
 
-	return core->memory_nodes & ~avail_mask_nodes(&core->avail);
+	return core->memory_nodes &
+	       (~avail_mask_nodes(&core->avail) | avail_mask_stolen(&core->avail));
 }
 
 static void *refill_main(void *data)

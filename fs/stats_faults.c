@@ -10,7 +10,8 @@
 static void print_nodes(struct page_core *core, FILE *out)
 {
 	const struct avail_mask *avail = &core->avail;
-	uint64_t missing = core->memory_nodes & ~avail_mask_nodes(&core->avail);
+	uint64_t missing = core->memory_nodes &
+			   (~avail_mask_nodes(&core->avail) | avail_mask_stolen(&core->avail));
 
 	fprintf(out, "remote_pages %" PRIu64 "\nbind_refused %" PRIu64 "\n", core->nr_remote,
 		core->nr_unbound);

@@ -140,12 +140,15 @@ static void test_somebody_else_took_them(void **state)
 
 	page_test_init(&test, &two_nodes);
 	space = &test.space[0];
+	avail_mask_init(&test.core.avail, true);
 	test.mem.node_room[0] = 0;
 	assert_int_equal(node_of(space, 0), 1);
 	assert_int_equal(test.mem.nr_failed, 1);
+	assert_int_equal(avail_mask_stolen(&test.core.avail), 1);
 	test.mem.node_room[1] = 3;
 	for (int64_t idx = 1; idx < 4; idx++)
 		assert_int_equal(node_of(space, idx), 1);
+	assert_int_equal(test.mem.nr_failed, 1);
 	assert_int_equal(page_reserve(space, 4, 6, NULL), 2);
 	test.mem.node_room[1] = 1;
 	assert_int_equal(node_of(space, 4), 1);

@@ -16,6 +16,7 @@
 #include "nodes.h"
 
 #define PER_NODE 3
+#define REFUSED  "that are to be on node" /* what the daemon says of it, once */
 
 static int nr_memory_nodes(void)
 {
@@ -135,6 +136,7 @@ static void test_preferred_or_fail(void **state)
 
 	with_node(list, sizeof(list), ",numa=preferred:%d,fallback=fail", last);
 	mount_evenly(&fixture, list);
+	fixture.expected = REFUSED;
 	assert_int_equal(nodes_map_error(&fixture, "more", PER_NODE + 1, MAP_SHARED), ENOMEM);
 	file = nodes_map_with(&fixture, "file", PER_NODE + 1, MAP_SHARED | MAP_NORESERVE);
 	for (long idx = 0; idx < PER_NODE; idx++)
@@ -195,6 +197,7 @@ static void test_bind(void **state)
 
 	with_node(list, sizeof(list), ",numa=bind:%d", last);
 	mount_evenly(&fixture, list);
+	fixture.expected = REFUSED;
 	assert_int_equal(nodes_map_error(&fixture, "more", PER_NODE + 1, MAP_SHARED), ENOMEM);
 	assert_int_equal(nodes_map_error(&fixture, "more", PER_NODE + 1, MAP_PRIVATE), ENOMEM);
 	file = nodes_map(&fixture, "file", PER_NODE);
@@ -217,6 +220,7 @@ static void test_bind_to_two(void **state)
 
 	snprintf(list, sizeof(list), ",numa=bind:%d,%d", first, last);
 	mount_evenly(&fixture, list);
+	fixture.expected = REFUSED;
 	assert_int_equal(nodes_map_error(&fixture, "more", 2 * PER_NODE + 1, MAP_SHARED),
 			 ENOMEM);
 	file = nodes_map(&fixture, "file", 2 * PER_NODE);
