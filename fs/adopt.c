@@ -380,7 +380,7 @@ int adopt_set_up(struct mount *mount, char *error, size_t error_size)
 	}
 	adopt_size(mount);
 	/* Who has one is not written down anywhere else. */
-	mount->has_numa_rules = !mount->is_thp;
+	mount->has_numa_rules = true;
 	r = adopt_files(mount, mount->adopted);
 	if (r < 0)
 		snprintf(error, error_size, "cannot take over the files in %s: %s",

@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/falloc.h>
+#include <numaif.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,7 @@
 
 #define BASE_PAGE_SIZE 4096
 #define HUGE_PAGE_SIZE (UINT64_C(2) << 20)
+#define POLICY_BYTES   (UINT64_C(1) << 40) /* a file's policy is for all that it may become */
 
 #define THP_STATS "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/stats/"
 
@@ -225,6 +228,41 @@ static int thp_huge_node(struct backing_file *file, int64_t idx)
 	}
 	munmap(addr, HUGE_PAGE_SIZE);
 	return node;
+}
+
+/* ---- where pages are ---- */
+
+static int mempolicy_of(const struct numa_rule *rule)
+{
+	switch (rule->kind) {
+	case NUMA_PREFERRED:
+		return MPOL_PREFERRED;
+	case NUMA_BIND:
+		return MPOL_BIND;
+	case NUMA_INTERLEAVE:
+		return MPOL_INTERLEAVE;
+	case NUMA_NONE:
+	case NUMA_LOCAL:
+		break;
+	}
+	return MPOL_DEFAULT;
+}
+
+int backing_thp_set_rule(struct backing_file *file, const struct numa_rule *rule)
+{
+	unsigned long nodes = rule->nodes ? rule->nodes : numa_policy_memory_nodes();
+	int mode = mempolicy_of(rule), r = 0;
+	void *addr;
+
+	addr = mmap(NULL, POLICY_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE,
+		    to_file(file)->fd, 0);
+	if (addr == MAP_FAILED)
+		return -errno;
+	if (mbind(addr, POLICY_BYTES, mode, mode == MPOL_DEFAULT ? NULL : &nodes,
+		  mode == MPOL_DEFAULT ? 0 : sizeof(nodes) * CHAR_BIT + 1, 0) < 0)
+		r = -errno;
+	munmap(addr, POLICY_BYTES);
+	return r;
 }
 
 static void note_fallback(struct backing_thp *thp, int fd, int64_t from, int64_t to)

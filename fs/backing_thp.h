@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "fs/backing.h"
+#include "fs/numa_rule.h"
 
 /*
  * A backing over the tmpfs of the file @reserve_fd, which is the reserve as it was left, or
@@ -47,3 +48,8 @@ int backing_thp_fd(struct backing_file *file);
 /* Make one huge page of the base pages around page @idx, where the file is long enough. Not an
  * error where that does not work. */
 void backing_thp_collapse(struct backing_file *file, int64_t idx);
+/*
+ * Let the pages of the file that are not there yet be where @rule says, as far as the kernel
+ * does so: the policy is the file's, and counts for whoever allocates them. 0 or -errno.
+ */
+int backing_thp_set_rule(struct backing_file *file, const struct numa_rule *rule);

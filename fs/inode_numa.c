@@ -6,7 +6,10 @@
 #include <string.h>
 #include <sys/xattr.h>
 
+#include "fs/backing_thp.h"
 #include "fs/mount.h"
+#include "fs/mount_numa.h"
+#include "fs/numa_policy.h"
 
 static const struct numa_rule no_rule = {NUMA_NONE, NUMA_FALLBACK_NONE, 0};
 
@@ -40,12 +43,39 @@ static int write_value(struct inode *inode, const char *value, size_t size, int 
 	return setxattr(path, INODE_NUMA_XATTR, value, size, flags) < 0 ? -errno : 0;
 }
 
-static void use_rule(struct inode *inode, const struct numa_rule *rule)
+/* With thp the kernel places pages, by a policy of the file in the tmpfs. */
+static int use_rule(struct mount *mount, struct page_space *pages, const struct numa_rule *rule)
 {
-	struct page_space *pages = atomic_load(&inode->pages);
+	struct numa_rule whole = numa_rule_inside(rule, &mount->options->numa);
 
+	if (mount->is_thp)
+		return backing_thp_set_rule(pages->file, &whole);
+	page_space_set_rule(pages, rule);
+	return 0;
+}
+
+/* Who makes the pages at this moment has read the attribute, or does so now. */
+static int change_rule(struct mount *mount, struct inode *inode, const struct numa_rule *rule)
+{
+	struct page_space *pages;
+	int r = 0;
+
+	rwsem_write_lock(&inode->lock);
+	pages = atomic_load(&inode->pages);
 	if (pages)
-		page_space_set_rule(pages, rule);
+		r = use_rule(mount, pages, rule);
+	rwsem_write_unlock(&inode->lock);
+	return r;
+}
+
+int inode_numa_use(struct mount *mount, struct inode *inode, struct page_space *pages)
+{
+	struct numa_rule rule;
+
+	if (!mount->has_numa_rules && !(mount->is_thp && mount->options->numa.kind))
+		return 0;
+	rule = inode_numa_read(mount, inode);
+	return use_rule(mount, pages, &rule);
 }
 
 int inode_numa_set(struct mount *mount, struct inode *inode, const char *value, size_t size,
@@ -54,22 +84,18 @@ int inode_numa_set(struct mount *mount, struct inode *inode, const char *value, 
 	struct numa_rule rule;
 	int r;
 
-	if (mount->is_thp)
-		return -EOPNOTSUPP;
 	r = parse(value, size, &rule);
 	if (r < 0)
 		return r;
-	if (rule.nodes & ~mount->core.memory_nodes || rule.fallback == NUMA_SMALL)
+	if (rule.nodes & ~numa_policy_memory_nodes())
 		return -EINVAL;
+	if (mount_numa_lacks(&rule, mount->is_thp))
+		return -EOPNOTSUPP;
 	r = write_value(inode, value, size, flags);
 	if (r < 0)
 		return r;
 	mount->has_numa_rules = true;
-	/* Who makes the pages at this moment has read the attribute, or does so now. */
-	rwsem_write_lock(&inode->lock);
-	use_rule(inode, &rule);
-	rwsem_write_unlock(&inode->lock);
-	return 0;
+	return change_rule(mount, inode, &rule);
 }
 
 int inode_numa_remove(struct mount *mount, struct inode *inode)
@@ -79,10 +105,7 @@ int inode_numa_remove(struct mount *mount, struct inode *inode)
 	inode_fd_path(inode, path);
 	if (removexattr(path, INODE_NUMA_XATTR) < 0)
 		return -errno;
-	rwsem_write_lock(&inode->lock);
-	use_rule(inode, &no_rule);
-	rwsem_write_unlock(&inode->lock);
-	return 0;
+	return change_rule(mount, inode, &no_rule);
 }
 
 int inode_numa_inherit(struct mount *mount, struct inode *parent, struct inode *inode)

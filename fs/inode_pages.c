@@ -96,7 +96,6 @@ int inode_pages(struct mount *mount, struct inode *inode, struct page_space **re
 {
 	struct page_space *pages = atomic_load(&inode->pages), *fresh;
 	struct backing_file *file;
-	struct numa_rule rule;
 	int64_t nr_pages;
 	struct stat st;
 	int err;
@@ -121,11 +120,13 @@ int inode_pages(struct mount *mount, struct inode *inode, struct page_space **re
 		free(fresh);
 		return err;
 	}
-	if (mount->has_numa_rules) {
-		rule = inode_numa_read(mount, inode);
-		page_space_set_rule(fresh, &rule);
-	}
 	page_space_set_subpool(fresh, tenant_subpool_of_file(mount, inode), true);
+	err = inode_numa_use(mount, inode, fresh);
+	if (err) {
+		page_space_deinit(fresh);
+		free(fresh);
+		return err;
+	}
 	if (atomic_compare_exchange_strong(&inode->pages, &pages, fresh)) {
 		pages = fresh;
 	} else {

@@ -24,28 +24,34 @@ static int no_such_node(const char *option, uint64_t nodes, uint64_t memory, cha
 	return -EINVAL;
 }
 
+const char *mount_numa_lacks(const struct numa_rule *rule, bool is_thp)
+{
+	if (!is_thp && rule->fallback == NUMA_SMALL)
+		return "option 'fallback=small': with backing=hugetlb, which was taken, there are "
+		       "no base pages; accepted are remote, wait and fail";
+	if (is_thp && rule->kind == NUMA_BIND)
+		return "option 'numa=bind': with backing=thp, which was taken, nothing can be "
+		       "reserved on a node; accepted are local, preferred and interleave";
+	if (is_thp && rule->fallback != NUMA_FALLBACK_NONE && rule->fallback != NUMA_SMALL)
+		return "option 'fallback=': with backing=thp, which was taken, the kernel takes "
+		       "base pages; accepted is small";
+	return NULL;
+}
+
 int mount_numa_check(const struct mount_options *options, bool is_thp, char *error,
 		     size_t error_size)
 {
 	uint64_t memory = numa_policy_memory_nodes();
+	const char *lacks;
 
 	if (options->numa.nodes & ~memory)
 		return no_such_node("numa=", options->numa.nodes, memory, error, error_size);
 	if (options->node_sizes.nodes & ~memory)
 		return no_such_node("size=", options->node_sizes.nodes, memory, error,
 				    error_size);
-	if (is_thp && (options->numa.kind || options->numa.fallback)) {
-		snprintf(
-			error, error_size,
-			"option 'numa=': with backing=thp, which was taken, where pages are is "
-			"left to the kernel; accepted with backing=hugetlb");
-		return -EINVAL;
-	}
-	if (!is_thp && options->numa.fallback == NUMA_SMALL) {
-		snprintf(
-			error, error_size,
-			"option 'fallback=small': with backing=hugetlb, which was taken, there "
-			"are no base pages; accepted are remote, wait and fail");
+	lacks = mount_numa_lacks(&options->numa, is_thp);
+	if (lacks) {
+		snprintf(error, error_size, "%s", lacks);
 		return -EINVAL;
 	}
 	return 0;

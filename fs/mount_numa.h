@@ -7,6 +7,8 @@
 
 #include "fs/mount.h"
 
+/* What a backing cannot do of @rule, in a line; NULL: it can do all of it. */
+const char *mount_numa_lacks(const struct numa_rule *rule, bool is_thp);
 /* Whether this machine has the nodes that the options name. 0, or -EINVAL with a line in
  * @error. */
 int mount_numa_check(const struct mount_options *options, bool is_thp, char *error,

@@ -27,8 +27,9 @@ static const char *set_error(int error)
 		       ",fallback=remote, wait or fail behind it, and nodes that have memory; or "
 		       "none";
 	case EOPNOTSUPP:
-		return "on this mount where pages are is left to the kernel: it has "
-		       "backing=thp, or its names are on a tmpfs without extended attributes";
+		return "this mount cannot do that: with backing=thp it takes local, preferred and "
+		       "interleave with fallback=small, with hugetlb anything but "
+		       "fallback=small; or its names are on a tmpfs without extended attributes";
 	case EPERM:
 	case EACCES:
 		return "who may not write to it may not say where its pages are to be";

@@ -63,7 +63,8 @@ static void test_refused_rules(void **state)
 	fixture_mount(&fixture, "backing=hugetlb,size=8M");
 	make_file("file");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(set_rule("file", bad[i]), -EINVAL);
+		assert_int_equal(set_rule("file", bad[i]),
+				 strstr(bad[i], "small") ? -EOPNOTSUPP : -EINVAL);
 	assert_string_equal(rule_of("file"), "");
 	assert_int_equal(setxattr(fixture_path(&fixture, "file"), NUMA, "local\0", 6, 0), -1);
 	assert_int_equal(errno, EINVAL);
@@ -179,12 +180,16 @@ static void test_who_may_write_may_set(void **state)
 	fixture_umount(&fixture);
 }
 
-/* With thp it is the kernel that decides, and says so. */
+/* With thp it is the kernel that places pages: what it cannot do is refused. */
 static void test_thp_refuses(void **state)
 {
-	fixture_mount(&fixture, "backing=thp,size=8M");
+	fixture_mount(&fixture, "backing=thp,size=8M,numa=preferred:0,fallback=small");
 	make_file("file");
-	assert_int_equal(set_rule("file", "local"), -EOPNOTSUPP);
+	assert_int_equal(set_rule("file", "bind:0"), -EOPNOTSUPP);
+	assert_int_equal(set_rule("file", "local,fallback=wait"), -EOPNOTSUPP);
+	assert_int_equal(set_rule("file", "interleave,fallback=small"), 0);
+	assert_string_equal(rule_of("file"), "interleave,fallback=small");
+	assert_int_equal(removexattr(fixture_path(&fixture, "file"), NUMA), 0);
 	fixture_umount(&fixture);
 }
 

@@ -176,6 +176,49 @@ static void test_restart(void **state)
 	drop_and_umount(&other, &again);
 }
 
+static char *map_thp(const char *name, long pages, int *ret_fd)
+{
+	char *p;
+
+	*ret_fd = fixture_file(&fixture, name, O_RDWR | O_CREAT, pages * (off_t)PAGE_2M);
+	p = mmap(NULL, (size_t)pages * PAGE_2M, PROT_READ | PROT_WRITE, MAP_SHARED, *ret_fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+/* With thp the kernel places the pages, by the file's policy, whoever makes them. */
+static void test_thp(void **state)
+{
+	char list[96], *p;
+	int fd;
+
+	fixture = (struct fixture){0};
+	first = memory_node(0);
+	last = memory_node(-1);
+	snprintf(list, sizeof(list), "backing=thp,size=32M,numa=preferred:%d,fallback=small",
+		 last);
+	fixture_mount(&fixture, list);
+	run_on_node(first);
+	p = map_thp("preferred", 2, &fd);
+	for (long idx = 0; idx < 2; idx++) {
+		p[idx * (long)PAGE_2M] = 1;
+		assert_int_equal(node_of_page(p + idx * (long)PAGE_2M), last);
+	}
+	munmap(p, 2 * PAGE_2M);
+	close(fd);
+	make_dir("dir");
+	set_rule("dir", "interleave:%d,%d", first, last);
+	p = map_thp("dir/file", 4, &fd);
+	for (long idx = 0; idx < 4; idx++)
+		p[idx * (long)PAGE_2M] = 1;
+	for (long idx = 0; idx < 3; idx++)
+		assert_int_not_equal(node_of_page(p + idx * (long)PAGE_2M),
+				     node_of_page(p + (idx + 1) * (long)PAGE_2M));
+	munmap(p, 4 * PAGE_2M);
+	close(fd);
+	fixture_umount(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +227,7 @@ int main(void)
 		cmocka_unit_test(test_policy_of_thread),
 		cmocka_unit_test(test_interleaving_thread),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_thp),
 	};
 
 	require_nodes(2);
