@@ -31,6 +31,7 @@
 
 #define ROOT_NODE_ID    1
 #define BLOCKS_PER_PAGE (int64_t)(THP_PAGE_SIZE / 512) /* of st_blocks */
+#define FILE_PAGES_MAX  (INT64_MAX / (int64_t)THP_PAGE_SIZE)
 
 /* A file of data/, named after its inode number in names/. */
 struct data_file {
@@ -410,10 +411,25 @@ static int reserve_present(struct page_space *pages, int64_t from, int64_t to)
 	return r < 0 ? r : reserve_present(pages, middle, to);
 }
 
+/* The @nr pages that the file has behind its @end, wherever they are. What of these was swapped
+ * out is not found. */
+static int reserve_behind(struct page_space *pages, int64_t end, int64_t nr)
+{
+	int64_t last, found = 0;
+
+	for (last = end + 1; found < nr && last < FILE_PAGES_MAX / 2;
+	     last = end + 2 * (last - end)) {
+		found = backing_thp_count(pages->file, end, last);
+		if (found < 0)
+			return (int)found;
+	}
+	return reserve_present(pages, end, last);
+}
+
 static int adopt_sized(struct adoption *adoption, struct inode *inode, const struct stat *st)
 {
 	struct page_space *pages;
-	int64_t end, nr, last;
+	int64_t end, nr, behind;
 	int r;
 
 	r = inode_pages(adoption->mount, inode, &pages);
@@ -423,14 +439,11 @@ static int adopt_sized(struct adoption *adoption, struct inode *inode, const str
 	nr = end > 0 ? page_reserve(pages, 0, end, NULL) : 0;
 	if (nr < 0)
 		return (int)nr;
-	nr = st->st_blocks / BLOCKS_PER_PAGE;
-	nr -= end > 0 ? backing_thp_count(pages->file, 0, end) : 0;
-	for (last = end + 1; r == 0 && nr > 0; last = end + 2 * (last - end)) {
-		if (backing_thp_count(pages->file, end, last) >= nr) {
-			r = reserve_present(pages, end, last);
-			break;
-		}
-	}
+	nr = end > 0 ? backing_thp_count(pages->file, 0, end) : 0;
+	if (nr < 0)
+		return (int)nr;
+	behind = st->st_blocks / BLOCKS_PER_PAGE - nr;
+	r = behind > 0 ? reserve_behind(pages, end, behind) : 0;
 	file_sized_reconcile(pages);
 	adoption->adopted->nr_files++;
 	return r;

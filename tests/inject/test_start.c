@@ -27,7 +27,9 @@
 #define FILE_PAGES   4
 #define CLIENT_PAGES 2
 
-static const char *const options = "size=48M,min_size=48M";
+static const char *const hugetlb = "backing=hugetlb,size=48M,min_size=48M";
+static const char *const thp = "backing=thp,size=48M";
+static const char *options; /* one of these */
 static struct fixture fixture;
 static int nr_points, nr_refused;
 
@@ -147,6 +149,20 @@ static void expect_machine(struct machine *before)
 		 before->kernel.resv, before->nr_mounts, before->nr_run_dirs);
 }
 
+static int run_use_thp(void *data)
+{
+	int fd = fixture_file(&fixture, "file", O_RDWR | O_CREAT, FILE_PAGES * PAGE_2M);
+	char *p = mmap(NULL, FILE_PAGES * PAGE_2M, RW, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return 1;
+	for (int i = 0; i < FILE_PAGES; i++) {
+		if (raises_sigbus(page(p, i), true))
+			return EFAULT;
+	}
+	return fixture_counter(&fixture, "nr_hugepages") == POOL ? 0 : 2;
+}
+
 /* It can do what it is for. */
 static void use(void)
 {
@@ -171,6 +187,7 @@ static void test_mount(void **state)
 	struct machine before;
 	bool fired = true, serving;
 
+	options = *state;
 	fixture.excused = true;
 	fixture_mount(&fixture, options);
 	assert_int_equal(run_hugefuse("umount", fixture.dir, NULL), 0);
@@ -181,7 +198,11 @@ static void test_mount(void **state)
 		serving = start_failing(nth, &fired);
 		tell("mount", fired, serving);
 		if (serving) {
-			assert_int_equal(expect_end(start_child(run_use, NULL, 0), "use"), 0);
+			assert_int_equal(
+				expect_end(start_child(options == thp ? run_use_thp : run_use,
+						       NULL, 0),
+					   "use"),
+				0);
 			assert_int_equal(run_hugefuse("umount", fixture.dir, NULL), 0);
 			assert_int_equal(fixture_wait_end(&fixture), 0);
 		}
@@ -276,6 +297,7 @@ static void test_restart(void **state)
 	struct client client;
 	bool fired = true, serving;
 
+	options = hugetlb;
 	fixture.excused = true;
 	fixture_mount(&fixture, options);
 	make_file();
@@ -296,11 +318,76 @@ static void test_restart(void **state)
 	fixture_umount(&fixture);
 }
 
+/* ---- the same with files that are mapped through FUSE ---- */
+
+struct thp_counts {
+	long nr, free, resv;
+};
+
+static struct thp_counts thp_counts_now(void)
+{
+	return (struct thp_counts){
+		.nr = fixture_counter(&fixture, "nr_hugepages"),
+		.free = fixture_counter(&fixture, "free_hugepages"),
+		.resv = fixture_counter(&fixture, "resv_hugepages"),
+	};
+}
+
+static bool counts_are_as_before(void *data)
+{
+	struct thp_counts now = thp_counts_now();
+
+	return memcmp(&now, data, sizeof(now)) == 0;
+}
+
+/* What is populated ahead is: until then pages move from resv to used. */
+static bool is_populated(void *data)
+{
+	return fixture_counter(&fixture, "nr_hugepages") -
+		       fixture_counter(&fixture, "free_hugepages") ==
+	       FILE_PAGES;
+}
+
+static void test_restart_thp(void **state)
+{
+	struct thp_counts before, now;
+	bool fired = true, serving;
+	int fd;
+
+	options = thp;
+	fixture.excused = true;
+	fixture_mount(&fixture, options);
+	assert_int_equal(mkdir(fixture_path(&fixture, "dir"), 0710), 0);
+	fd = fixture_file(&fixture, "dir/file", O_RDWR | O_CREAT, FILE_PAGES * PAGE_2M);
+	assert_int_equal(pwrite(fd, "data", 4, PAGE_2M + 5), 4);
+	assert_int_equal(fallocate(fd, 0, 0, FILE_PAGES * PAGE_2M), 0);
+	close(fd);
+	assert_true(wait_until(is_populated, NULL, 5000));
+	before = thp_counts_now();
+	for (int64_t nth = first_point(); fired; nth++) {
+		assert_true(nth < MAX_POINTS);
+		fixture_kill(&fixture);
+		serving = start_failing(nth, &fired);
+		tell("restart", fired, serving);
+		if (!serving)
+			fixture_restart(&fixture, options);
+		assert_int_equal(run_child(expect_file, NULL, 0, 10000), 0);
+		if (wait_until(counts_are_as_before, &before, 3000))
+			continue;
+		now = thp_counts_now();
+		fail_msg("%s: nr %ld free %ld resv %ld, expected %ld %ld %ld", schedule_what(),
+			 now.nr, now.free, now.resv, before.nr, before.free, before.resv);
+	}
+	fixture_umount(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mount),
+		{"mount hugetlb", test_mount, NULL, NULL, (void *)hugetlb},
+		{"mount thp", test_mount, NULL, NULL, (void *)thp},
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_restart_thp),
 	};
 	int r;
 
