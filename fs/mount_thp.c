@@ -16,8 +16,8 @@
 #include "fs/file_sized.h"
 #include "fs/run_dir.h"
 
-#define CHUNK_PAGES 512                /* of 2 MB */
-#define STEP_PAGES  (64 * CHUNK_PAGES) /* that a pool grows by at once */
+#define CHUNK_PAGES 512                         /* of 2 MB */
+#define STEP_PAGES  (INT64_C(64) * CHUNK_PAGES) /* that a pool grows by at once */
 
 bool mount_thp_is_supported(void)
 {
