@@ -110,8 +110,8 @@ static int read_mount(const struct why_request *request, const char *mountpoint,
 {
 	struct snapshot_error error;
 
-	if (mount_snapshot_read(mountpoint, PART_FILES | PART_MAPS | PART_TENANTS, mount,
-				&error) < 0)
+	if (mount_snapshot_read(mountpoint, PART_FILES | PART_MAPS | PART_TENANTS | PART_FAULTS,
+				mount, &error) < 0)
 		return cmd_fail_at(request->verb, mountpoint, error.text);
 	if (holders_are_known(mount))
 		return EXIT_OK;

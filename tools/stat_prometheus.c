@@ -363,6 +363,12 @@ static void print_all_faults(const struct scrape *scrape)
 		    "Pages that were populated before they were touched.");
 	print_fault(scrape, "base_fallback", "hugefuse_base_fallbacks_total",
 		    "Huge pages for which base pages were taken.");
+	print_fault(scrape, "remote_pages", "hugefuse_remote_placements_total",
+		    "Pages that are not on the node that they were to be on.");
+	print_fault(scrape, "bind_refused", "hugefuse_bind_refused_total",
+		    "Reservations that were refused for want of pages on their nodes.");
+	print_fault(scrape, "attempts_failed", "hugefuse_failed_attempts_total",
+		    "Attempts at a page, by faults, that got none.");
 	print_latency(scrape);
 }
 

@@ -370,6 +370,28 @@ static void add_tenant(struct why_report *report, const struct mount_snapshot *m
 	}
 }
 
+/* What numa=bind could not have, by node. */
+static void add_refused_binds(struct why_report *report, const struct mount_snapshot *mount)
+{
+	static const char prefix[] = "bind_refused_node";
+
+	for (size_t i = 0; i < mount->faults.count; i++) {
+		const struct snapshot_value *value = &mount->faults.values[i];
+
+		if (strncmp(value->name, prefix, strlen(prefix)) != 0)
+			continue;
+		add_line(report, &report->reasons,
+			 "%s requests for pages that are to be on node %s were refused: all it "
+			 "had were taken or reserved",
+			 value->value, value->name + strlen(prefix));
+		add_line(report, &report->remedies,
+			 "more pages on node %s: .hugefuse/node/node%s/hugepages-%" PRIu64
+			 "kB/nr_hugepages; or another policy: hugefuse numa PATH POLICY",
+			 value->name + strlen(prefix), value->name + strlen(prefix),
+			 mount->page_size / 1024);
+	}
+}
+
 int why_directory(const struct mount_snapshot *mount, const char *path,
 		  struct why_report *ret_report)
 {
@@ -387,6 +409,8 @@ int why_directory(const struct mount_snapshot *mount, const char *path,
 		report.reserved += holders.list[i].reserved;
 		add_set_aside(&report, mount, &holders.list[i]);
 	}
+	if (*path == '\0')
+		add_refused_binds(&report, mount);
 	if (report.reasons.count == 0)
 		add_line(&report, &report.reasons, "nothing in it holds or reserves pages");
 	holders_free(&holders);

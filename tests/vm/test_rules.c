@@ -64,6 +64,23 @@ static void drop_and_umount(struct nodes_file *a, struct nodes_file *b)
 	fixture_umount(&fixture);
 }
 
+/* hugefuse why says of the mount which node it was. */
+static void expect_why_names(int node)
+{
+	char command[256], wanted[64], line[512];
+	bool found = false;
+	FILE *why;
+
+	snprintf(command, sizeof(command), "%s why %s", getenv("HUGEFUSE"), fixture.dir);
+	snprintf(wanted, sizeof(wanted), "to be on node %d were refused", node);
+	why = popen(command, "r");
+	assert_non_null(why);
+	while (fgets(line, sizeof(line), why))
+		found = found || strstr(line, wanted);
+	assert_int_equal(pclose(why), 0);
+	assert_true(found);
+}
+
 /* Two directories, each with a rule: what is made there is there, and neither takes what the
  * other has reserved. */
 static void test_directories(void **state)
@@ -85,6 +102,7 @@ static void test_directories(void **state)
 		assert_int_equal(nodes_touch(&bound, idx, first), last);
 	assert_int_equal(nodes_map_error(&fixture, "bound/more", 1, MAP_SHARED), ENOMEM);
 	assert_true(fixture_fault_stat(&fixture, "bind_refused") > 0);
+	expect_why_names(last);
 	/* said in the log */
 	fixture.expected = "that are to be on node";
 	nodes_drop(&fixture, &bound);
