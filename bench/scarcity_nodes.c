@@ -7,8 +7,8 @@
  *
  * usage: scarcity_nodes access|fault small|huge MEGABYTES PENALTY_NS
  *
- * Prints the nanoseconds of a read, or the microseconds of 2 MB of first touches; the median of
- * several runs.
+ * Prints the nanoseconds of a read, or the microseconds of 2 MB of first touches; of several
+ * runs the fastest: what else the machine does makes it slower only.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -140,6 +140,6 @@ int main(int argc, char **argv)
 		run[i] = touch(area, bytes, penalty_ns);
 	}
 	qsort(run, NR_RUNS, sizeof(run[0]), compare);
-	printf("%.2f\n", run[NR_RUNS / 2]);
+	printf("%.2f\n", run[0]);
 	return 0;
 }

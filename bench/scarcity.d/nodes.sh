@@ -10,7 +10,7 @@ nodes_read_ns=50 nodes_fault_ns=40000
 
 describe_nodes()
 {
-	sides remote-huge local-small local-huge
+	sides local-small local-huge remote-huge
 	row access "a random read over 256 MiB" ns lower "" \
 		"remote huge 13.9 % more than local small"
 	row fault "first touch of 2 MB" us lower "" "remote huge 40 % more than local small"
@@ -26,7 +26,7 @@ measure_nodes()
 	local round side size what penalty value
 
 	for ((round = 0; round < nr_rounds; round++)); do
-		for side in remote-huge local-small local-huge; do
+		for side in local-small local-huge remote-huge; do
 			for what in access fault; do
 				size=${side#*-} penalty=0
 				[[ $side != remote-* ]] || penalty=$nodes_read_ns
