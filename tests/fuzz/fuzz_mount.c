@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +44,10 @@ static void remove_files(void)
 	rmdir(the_mount->dir);
 	snprintf(path, sizeof(path), "%s.sock", the_mount->dir);
 	unlink(path);
+	snprintf(path, sizeof(path), "%s.state/journal", the_mount->dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s.state", the_mount->dir);
+	rmdir(path);
 }
 
 static void make_files(struct fuzz_mount *fuzz)
@@ -58,6 +63,22 @@ static void make_files(struct fuzz_mount *fuzz)
 			fuzz_fail("cannot make a file");
 		close(fd);
 	}
+}
+
+static int start_state(struct fuzz_mount *fuzz)
+{
+	struct mount *mount = &fuzz->mount;
+	struct journal_damage damage;
+	char path[80];
+	int r;
+
+	snprintf(path, sizeof(path), "%s.state", fuzz->dir);
+	if (mkdir(path, 0700) < 0)
+		return -errno;
+	mount->state_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = mount->state_fd < 0 ? -errno : state_open(&mount->state, mount->state_fd, &damage);
+	mount->has_state = r == 0;
+	return r;
 }
 
 static int start_services(struct fuzz_mount *fuzz)
@@ -110,6 +131,8 @@ static int set_up(struct fuzz_mount *fuzz)
 	mount->names_fd = open(fuzz->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fuzz->content_fd = memfd_create("content", MFD_CLOEXEC);
 	r = inode_table_init(&mount->inodes, dup(mount->names_fd));
+	if (r == 0)
+		r = start_state(fuzz);
 	return r < 0 ? r : start_services(fuzz);
 }
 
@@ -149,7 +172,10 @@ void fuzz_mount_check(struct fuzz_mount *fuzz)
 	for (int i = 0; i < NR_FILES; i++) {
 		struct inode *inode = fuzz_mount_file(fuzz, i);
 
-		if (file_resize(&fuzz->mount, inode, 0) < 0)
+		/* What is reserved behind the end goes with a truncation to less than there is.
+		 */
+		if (file_resize(&fuzz->mount, inode, FUZZ_PAGE_SIZE) < 0 ||
+		    file_resize(&fuzz->mount, inode, 0) < 0)
 			fuzz_fail("a file cannot be truncated");
 		inode_put(&fuzz->mount, inode, 1);
 	}
