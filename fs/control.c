@@ -25,6 +25,7 @@
 #include "fs/adopt_clients.h"
 #include "fs/client.h"
 #include "fs/clock.h"
+#include "fs/confine.h"
 #include "fs/control_struct.h"
 #include "fs/fault_service.h"
 #include "fs/log.h"
@@ -331,6 +332,7 @@ static void look_after(struct control *control)
 	struct client *client, *next;
 
 	notify_alive();
+	confine_report();
 	token_expire(&control->tokens);
 	adopt_settle_strays(control->mount);
 	for (client = control->clients; client; client = next) {

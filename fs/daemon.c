@@ -28,6 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/confine.h"
 #include "fs/control.h"
 #include "fs/fault_service.h"
 #include "fs/fuse_device.h"
@@ -313,7 +314,7 @@ static void unmount_aborted(const char *mountpoint)
 static int mount_and_serve(struct daemon *daemon, int ready_fd)
 {
 	const char *mountpoint = daemon->config->mountpoint;
-	int exit_code = EXIT_OK;
+	int exit_code = EXIT_OK, r;
 
 	if (new_session(daemon) < 0)
 		return fail(mountpoint, "cannot make a FUSE session");
@@ -333,6 +334,8 @@ static int mount_and_serve(struct daemon *daemon, int ready_fd)
 		  daemon->mount.run_dir);
 	say_what(daemon);
 	mount_is_up(&daemon->mount);
+	if (daemon->mount.options->confine && (r = confine_system_calls()) < 0)
+		log_warning("system calls are not restricted: %s", strerror(-r));
 	/* Files that were there before are not given up for want of somebody to tell. */
 	if (report_ready(daemon->config, ready_fd) || daemon->mount.has_adopted_options)
 		serve(daemon);
@@ -368,6 +371,8 @@ static int run_daemon(const struct daemon_config *config, int ready_fd)
 	/* pthread_cancel(3) loads it, and aborts where it cannot: libfuse's loop ends so. */
 	dlopen("libgcc_s.so.1", RTLD_NOW);
 	prctl(PR_SET_NAME, "hugefuse");
+	if (config->options->confine && (r = confine_capabilities()) < 0)
+		log_warning("capabilities are not dropped: %s", strerror(-r));
 	if (mount_init(&daemon->mount, config->options, config->mountpoint, error,
 		       sizeof(error)) < 0) {
 		exit_code = fail(config->mountpoint, error);

@@ -72,6 +72,7 @@ struct mount_options {
 	enum split_mode split_queue;
 	uint32_t split_low, split_high; /* per cent of a node's pages that are free */
 	bool lockstat;
+	bool confine;
 
 	struct numa_rule numa;   /* numa= and fallback= */
 	bool avail_mask;         /* faults try nodes only where a page is expected */

@@ -34,6 +34,7 @@ void options_init(struct mount_options *options)
 		.split_low = SPLIT_LOW_PERCENT,
 		.split_high = SPLIT_HIGH_PERCENT,
 		.lockstat = true,
+		.confine = true,
 		.avail_mask = true,
 		.alloc_sleep_ms = 1000,
 		.allow_other = true, /* hugetlbfs knows no other */
@@ -171,6 +172,7 @@ static void print_faults(struct printer *printer, const struct mount_options *op
 	print(printer, ",split_queue=%s,split_marks=%" PRIu32 ":%" PRIu32,
 	      split_mode_names[options->split_queue], options->split_low, options->split_high);
 	print(printer, ",%s", options->lockstat ? "lockstat" : "nolockstat");
+	print(printer, ",%s", options->confine ? "confine" : "noconfine");
 }
 
 int options_print(const struct mount_options *options, char *buf, size_t buf_size)

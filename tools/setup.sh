@@ -85,7 +85,7 @@ need_root()
 
 # shellcheck disable=SC2034 # for those who source this
 build_packages=(gcc libc6-dev meson ninja-build pkg-config python3 libfuse3-dev fuse3 libnuma-dev
-		liburcu-dev libjson-c-dev libncurses-dev)
+		liburcu-dev libjson-c-dev libncurses-dev libcap-ng-dev libseccomp-dev)
 # shellcheck disable=SC2034
 style_packages=(clang-format clang-tidy codespell cppcheck mandoc shellcheck)
 # shellcheck disable=SC2034

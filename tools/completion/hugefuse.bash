@@ -57,7 +57,7 @@ _hugefuse_mount_options()
 		min_size= max_size= nr_inodes= uid= gid= mode= fault_mutexes= region_lock=inode \
 		region_lock=global fault_threads= ahead=on ahead=off on_exhausted=sigbus \
 		on_exhausted=wait plain=auto plain=deny plain=cached split_queue=off \
-		split_queue=tenant-node split_queue=tenant split_queue=global split_marks= lockstat nolockstat fsname= \
+		split_queue=tenant-node split_queue=tenant split_queue=global split_marks= lockstat nolockstat confine noconfine fsname= \
 		numa=local numa=preferred: numa=bind: numa=interleave fallback=remote \
 		fallback=small fallback=wait fallback=fail avail_mask=on avail_mask=off \
 		alloc_sleep_ms=
