@@ -83,8 +83,21 @@ static struct inode *new_inode(int fd, const struct stat *st)
 	return inode;
 }
 
+static void close_backing_file(struct backing_file *file, bool remove)
+{
+	if (file)
+		file->backing->ops->file_close(file, remove);
+}
+
+/* With what it holds: no pages, by now. */
 static void free_inode(struct inode *inode)
 {
+	struct page_space *pages = atomic_load(&inode->pages);
+
+	if (pages)
+		page_space_deinit(pages);
+	free(pages);
+	close_backing_file(atomic_load(&inode->backing_file), false);
 	rwsem_deinit(&inode->lock);
 	tenant_unref(inode->tenant);
 	close(inode->fd);
@@ -338,12 +351,6 @@ struct inode *inode_get(struct mount *mount, struct inode *inode)
 	return gone ? NULL : inode;
 }
 
-static void close_backing_file(struct backing_file *file, bool remove)
-{
-	if (file)
-		file->backing->ops->file_close(file, remove);
-}
-
 static bool is_empty(struct page_space *pages)
 {
 	struct page_space_counts counts;
@@ -395,6 +402,22 @@ static bool is_unlinked(const struct inode *inode)
 }
 
 /*
+ * Whether nothing goes with it that anybody waits for, or could find again by its number, but
+ * memory and descriptors: that can be left to the end of a grace period. An empty file of the
+ * hugetlb backing has one more, of the same number, in there.
+ */
+static bool holds_nothing(const struct mount *mount, struct inode *inode)
+{
+	struct page_space *pages = atomic_load(&inode->pages);
+
+	if (pages && !is_empty(pages))
+		return false;
+	if (inode->split.list || inode->split.set)
+		return false;
+	return mount->backing->reserves_size || !atomic_load(&inode->backing_file);
+}
+
+/*
  * The last reference has gone. Returns whether the inode left the table and is to be freed.
  * @ret_unlinked: its pages are to be freed as well.
  */
@@ -406,7 +429,8 @@ static bool retire_locked(struct mount *mount, struct inode *inode, bool *ret_un
 	if (!*ret_unlinked && pages && !is_empty(pages))
 		return false;
 	remove_locked(&mount->inodes, inode);
-	if (!*ret_unlinked && atomic_load(&inode->backing_file)) {
+	if (!*ret_unlinked && !holds_nothing(mount, inode) &&
+	    atomic_load(&inode->backing_file)) {
 		wait_for_readers(&mount->inodes);
 		close_backing_file(atomic_exchange(&inode->backing_file, NULL),
 				   mount_may_remove(mount));
@@ -441,14 +465,14 @@ static void put_last(struct mount *mount, struct inode *inode, uint64_t nr)
 	if (!retired)
 		return;
 
-	pages = atomic_load(&inode->pages);
-	file = atomic_load(&inode->backing_file);
-	if (!pages && !file) {
+	if (holds_nothing(mount, inode)) {
 		rcu_call_later(&inode->rcu, free_inode_rcu);
 		table->nr_freeing--;
 		return;
 	}
 	wait_for_readers(table);
+	pages = atomic_exchange(&inode->pages, NULL);
+	file = atomic_exchange(&inode->backing_file, NULL);
 	free_content(mount, inode, pages, file, unlinked);
 	free_inode(inode);
 	mount_pages_freed(mount);
@@ -563,38 +587,12 @@ void inode_table_deinit(struct mount *mount)
 	struct inode *inode;
 
 	while ((inode = take_any(table))) {
-		free_content(mount, inode, atomic_load(&inode->pages),
-			     atomic_load(&inode->backing_file), is_unlinked(inode));
+		free_content(mount, inode, atomic_exchange(&inode->pages, NULL),
+			     atomic_exchange(&inode->backing_file, NULL), is_unlinked(inode));
 		rcu_call_later(&inode->rcu, free_inode_rcu);
 	}
 	rcu_barrier();
 	cds_lfht_destroy(table->inodes, NULL);
 	close(table->gone_fd);
 	mutex_deinit(&table->lock);
-}
-
-int inode_for_each(struct mount *mount, int (*visit)(struct mount *, struct inode *, void *),
-		   void *data)
-{
-	struct cds_lfht_node *node;
-	struct cds_lfht_iter iter;
-	struct inode *inode;
-	int ret = 0;
-
-	mount->inodes.nr_visiting++;
-	rcu_reader_lock();
-	cds_lfht_for_each(mount->inodes.inodes, &iter, node)
-	{
-		rcu_order_after();
-		inode = caa_container_of(node, struct inode, node);
-		if (!atomic_load(&inode->pages))
-			continue;
-		ret = visit(mount, inode, data);
-		if (ret)
-			break;
-	}
-	rcu_reader_unlock();
-	if (--mount->inodes.nr_visiting == 0)
-		waitqueue_wake_all(&mount->inodes.visited);
-	return ret;
 }

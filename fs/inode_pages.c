@@ -3,6 +3,8 @@
  * The content of an inode as far as fs/inode is concerned: its pages are made on first use, and
  * counted in its attributes. Two threads that make them at a time both do, and one throws its
  * own away: there is no lock for it, since callers hold the inode's lock already.
+ *
+ * Whoever wants to see all files with pages goes through the table here, under RCU.
  */
 #include "fs/inode.h"
 
@@ -136,4 +138,30 @@ int inode_pages(struct mount *mount, struct inode *inode, struct page_space **re
 out_found:
 	*ret_pages = pages;
 	return 0;
+}
+
+int inode_for_each(struct mount *mount, int (*visit)(struct mount *, struct inode *, void *),
+		   void *data)
+{
+	struct cds_lfht_node *node;
+	struct cds_lfht_iter iter;
+	struct inode *inode;
+	int ret = 0;
+
+	mount->inodes.nr_visiting++;
+	rcu_reader_lock();
+	cds_lfht_for_each(mount->inodes.inodes, &iter, node)
+	{
+		rcu_order_after();
+		inode = caa_container_of(node, struct inode, node);
+		if (!atomic_load(&inode->pages))
+			continue;
+		ret = visit(mount, inode, data);
+		if (ret)
+			break;
+	}
+	rcu_reader_unlock();
+	if (--mount->inodes.nr_visiting == 0)
+		waitqueue_wake_all(&mount->inodes.visited);
+	return ret;
 }
