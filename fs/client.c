@@ -13,11 +13,33 @@
 
 #include "fs/mapping.h"
 #include "fs/process_maps.h"
+#include "fs/rcu.h"
+
+/* All that clients have attached, by number, which are the process's; made for the first one.
+ */
+static struct cds_lfht *_Atomic by_id;
+
+static int make_table(void)
+{
+	struct cds_lfht *none = NULL, *fresh;
+
+	if (atomic_load(&by_id))
+		return 0;
+	fresh = cds_lfht_new(64, 64, 0, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING, NULL);
+	if (!fresh)
+		return -ENOMEM;
+	if (!atomic_compare_exchange_strong(&by_id, &none, fresh))
+		cds_lfht_destroy(fresh, NULL);
+	return 0;
+}
 
 int client_new(pid_t pid, uid_t uid, int socket, struct client **ret_client)
 {
-	struct client *client = aligned_alloc(_Alignof(struct client), sizeof(*client));
+	struct client *client;
 
+	if (make_table() < 0)
+		return -ENOMEM;
+	client = aligned_alloc(_Alignof(struct client), sizeof(*client));
 	if (!client)
 		return -ENOMEM;
 	memset(client, 0, sizeof(*client));
@@ -59,52 +81,115 @@ void client_put(struct client *client)
 	free(client);
 }
 
+static void push_died(struct mapping *mapping)
+{
+	struct client *client = mapping->client;
+
+	mapping->next_died = atomic_load(&client->died);
+	while (!atomic_compare_exchange_weak(&client->died, &mapping->next_died, mapping))
+		;
+}
+
+void client_mapping_died(struct mapping *mapping)
+{
+	if (!atomic_exchange(&mapping->dead, true) && mapping->client)
+		push_died(mapping);
+}
+
+/* A reference, unless the last one has gone. */
+static bool ref_unless_zero(struct mapping *mapping)
+{
+	uint64_t refs = atomic_load(&mapping->nr_refs);
+
+	while (refs)
+		if (atomic_compare_exchange_weak(&mapping->nr_refs, &refs, refs + 1))
+			return true;
+	return false;
+}
+
+/* Fibonacci hashing, mirrored: the table looks at the lowest bits, and numbers are dense. */
+static unsigned long hash_id(uint64_t id)
+{
+	return __builtin_bswap64(id * 0x9e3779b97f4a7c15ULL);
+}
+
+static int match_id(struct cds_lfht_node *node, const void *key)
+{
+	rcu_order_after();
+	return caa_container_of(node, struct mapping, id_node)->id == *(const uint64_t *)key;
+}
+
 void client_add_mapping(struct client *client, struct mapping *mapping)
 {
+	bool died = mapping->dead; /* nobody else knows it before the lock is given up */
+
 	mutex_lock(&client->lock);
 	mapping->client = client_ref(client);
 	mapping->next = client->mappings;
+	mapping->link = &client->mappings;
+	if (mapping->next)
+		mapping->next->link = &mapping->next;
 	client->mappings = mapping;
 	client->nr_mappings++;
-	if (mapping->dead)
-		client->nr_died++;
+	rcu_reader_lock();
+	rcu_order_before();
+	cds_lfht_add(by_id, hash_id(mapping->id), &mapping->id_node);
+	rcu_reader_unlock();
+	if (died)
+		push_died(mapping);
 	mutex_unlock(&client->lock);
 }
 
 struct mapping *client_find_mapping(struct client *client, uint64_t id)
 {
-	struct mapping *mapping;
+	struct mapping *mapping = NULL;
+	struct cds_lfht_node *node;
+	struct cds_lfht_iter iter;
 
-	mutex_lock(&client->lock);
-	for (mapping = client->mappings; mapping; mapping = mapping->next) {
-		if (mapping->id == id) {
-			mapping_ref(mapping);
-			break;
-		}
-	}
-	mutex_unlock(&client->lock);
+	if (!by_id)
+		return NULL;
+	rcu_reader_lock();
+	cds_lfht_lookup(by_id, hash_id(id), match_id, &id, &iter);
+	node = cds_lfht_iter_get_node(&iter);
+	if (node)
+		mapping = caa_container_of(node, struct mapping, id_node);
+	if (mapping && ((client && mapping->client != client) || !ref_unless_zero(mapping)))
+		mapping = NULL;
+	rcu_reader_unlock();
+	return mapping;
+}
+
+/* Put @mapping, which is in the list, before @taken. */
+static struct mapping *take_locked(struct client *client, struct mapping *mapping,
+				   struct mapping *taken)
+{
+	mutex_assert_held(&client->lock);
+	*mapping->link = mapping->next;
+	if (mapping->next)
+		mapping->next->link = mapping->link;
+	mapping->link = NULL;
+	mapping->next = taken;
+	client->nr_mappings--;
+	rcu_reader_lock();
+	cds_lfht_del(by_id, &mapping->id_node);
+	rcu_reader_unlock();
 	return mapping;
 }
 
 struct mapping *client_take_mappings(struct client *client, bool all)
 {
-	struct mapping **link, *mapping, *taken = NULL;
+	struct mapping *died, *taken = NULL;
 
-	/* Before looking: one that dies meanwhile is found now or the next time. */
-	if (atomic_exchange(&client->nr_died, 0) == 0 && !all)
+	if (!all && !atomic_load(&client->died))
 		return NULL;
 	mutex_lock(&client->lock);
-	link = &client->mappings;
-	while ((mapping = *link)) {
-		if (!all && !mapping->dead) {
-			link = &mapping->next;
-			continue;
-		}
-		*link = mapping->next;
-		mapping->dead = true;
-		mapping->next = taken;
-		taken = mapping;
-		client->nr_mappings--;
+	/* One that dies only now, and is taken, may come to client->died nevertheless: nobody
+	 * takes of a client of which all was taken. */
+	for (died = atomic_exchange(&client->died, NULL); died; died = died->next_died)
+		taken = take_locked(client, died, taken);
+	while (all && client->mappings) {
+		client->mappings->dead = true;
+		taken = take_locked(client, client->mappings, taken);
 	}
 	mutex_unlock(&client->lock);
 	return taken;
@@ -115,7 +200,7 @@ void client_abandon_unregistered(struct client *client)
 	mutex_lock(&client->lock);
 	for (struct mapping *mapping = client->mappings; mapping; mapping = mapping->next) {
 		if (!mapping->segments)
-			mapping->dead = true;
+			client_mapping_died(mapping);
 	}
 	mutex_unlock(&client->lock);
 }

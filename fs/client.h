@@ -28,14 +28,14 @@ struct client {
 	bool adopted;             /* set at init; it has not connected to this daemon yet */
 	bool dropped; /* the control thread; out of its list, others may still hold references
 		       */
-	struct process process;   /* set at init; as it was when it connected */
-	_Atomic int pagemap_fd;   /* -1 until used */
-	struct client *next;      /* control->lock */
-	struct mutex lock;        /* LOCK_RANK_CLIENT */
-	struct mapping *mappings; /* lock */
-	uint32_t nr_mappings;     /* lock */
-	_Atomic uint32_t nr_died; /* of those, since the dead were last taken */
-	_Atomic uint64_t nr_refs; /* the control thread's list and each mapping's */
+	struct process process;       /* set at init; as it was when it connected */
+	_Atomic int pagemap_fd;       /* -1 until used */
+	struct client *next;          /* control->lock */
+	struct mutex lock;            /* LOCK_RANK_CLIENT */
+	struct mapping *mappings;     /* lock */
+	uint32_t nr_mappings;         /* lock */
+	struct mapping *_Atomic died; /* of those, since the dead were last taken */
+	_Atomic uint64_t nr_refs;     /* the control thread's list and each mapping's */
 };
 
 /* A client for the process @pid on @socket (taken over on success). -ESRCH, -ENOMEM, -errno. */
@@ -45,8 +45,11 @@ void client_put(struct client *client);
 
 /* Take a mapping into the client's list, which takes over the caller's reference. */
 void client_add_mapping(struct client *client, struct mapping *mapping);
-/* The mapping with number @id, with a reference, or NULL. */
+/* The mapping with number @id, with a reference, or NULL; of any client where @client is NULL.
+ */
 struct mapping *client_find_mapping(struct client *client, uint64_t id);
+/* Nothing of @mapping is mapped any more: it is to be taken. Under any lock. */
+void client_mapping_died(struct mapping *mapping);
 /*
  * Take dead mappings, or with @all every one, which is dead then, out of the list; they are
  * chained by ->next.

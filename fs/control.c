@@ -522,18 +522,6 @@ int control_for_each_mapping(struct control *control, int (*visit)(struct mappin
 	return r;
 }
 
-struct mapping *control_find_mapping(struct control *control, uint64_t id)
-{
-	struct mapping *mapping = NULL;
-	struct client *client;
-
-	mutex_lock(&control->lock);
-	for (client = control->clients; client && !mapping; client = client->next)
-		mapping = client_find_mapping(client, id);
-	mutex_unlock(&control->lock);
-	return mapping;
-}
-
 bool control_has_exited_client(struct control *control)
 {
 	struct client *client;

@@ -36,8 +36,6 @@ int control_cancel(struct control *control, pid_t tid, const uint64_t token[2]);
 /* Call @visit with every attached mapping, until it returns non-zero, which is returned. */
 int control_for_each_mapping(struct control *control, int (*visit)(struct mapping *, void *),
 			     void *data);
-/* The mapping with number @id of any client, with a reference, or NULL. */
-struct mapping *control_find_mapping(struct control *control, uint64_t id);
 /*
  * A client that a daemon had which died, and that may connect to this one, or not. Before the
  * thread runs. It is in the list, which has the only reference. 0 or -errno.

@@ -272,9 +272,7 @@ void mapping_replace_segments_locked(struct mapping *mapping, struct segments *s
 	mutex_assert_held(&mapping->lock);
 	rcu_assign_pointer(mapping->segments, segments);
 	if (segments->nr == 0) {
-		mapping->dead = true;
-		if (mapping->client)
-			mapping->client->nr_died++;
+		client_mapping_died(mapping);
 		uncount(mapping);
 	}
 	if (old)

@@ -69,7 +69,9 @@ struct mapping {
 	int64_t from, to;        /* set at init; page indexes */
 
 	struct client *client;           /* set at attach */
-	struct mapping *next;            /* client->lock: the client's list */
+	struct mapping *next, **link;    /* client->lock: the client's list; NULL: not in it */
+	struct mapping *next_died;       /* while it is in client->died */
+	struct cds_lfht_node id_node;    /* rcu; while it is in the list */
 	int uffd[HUGEFUSE_MAX_SHARDS];   /* set at register; closed with the mapping */
 	uint32_t nr_uffds;               /* set at register; 0: the kernel serves the faults */
 	int64_t shard_pages;             /* set at register */

@@ -337,7 +337,7 @@ static int message_fork(const struct message_context *context, struct client *cl
 
 	if (msg->address == 0 && received->nr_fds > 0)
 		return send_error(client, r);
-	parent = control_find_mapping(context->control, msg->mapping);
+	parent = client_find_mapping(NULL, msg->mapping);
 	if (!parent || parent->client->uid != client->uid || parent->key[0] != msg->key[0] ||
 	    parent->key[1] != msg->key[1]) {
 		mapping_put(parent);
