@@ -69,15 +69,16 @@ static int fork_pipe[2] = {-1, -1}; /* library_mutex */
  */
 static void before_fork(void)
 {
-	struct region *region, *next;
+	struct region *region;
+	char *end = NULL;
 
 	lock_library();
-	for (region = regions; region; region = next) {
-		next = region->next;
+	while ((region = region_behind(end))) {
+		end = region->addr + region->length;
 		if (madvise(region->addr, region->length, MADV_NORMAL) < 0)
 			forget_unmapped(region->addr, region->length, region->page_size);
 	}
-	if (regions && pipe2(fork_pipe, O_CLOEXEC) < 0)
+	if (region_behind(NULL) && pipe2(fork_pipe, O_CLOEXEC) < 0)
 		fork_pipe[0] = fork_pipe[1] = -1;
 }
 
@@ -109,9 +110,11 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
 	int saved_errno = errno;
+	struct region *region;
 
 	connection_forget_all();
-	for (struct region *region = regions; region; region = region->next) {
+	for (char *end = NULL; (region = region_behind(end));
+	     end = region->addr + region->length) {
 		/* Without the daemon the kernel serves this child's faults. */
 		if (region->mapping &&
 		    (!in_child_to_register(region) || fork_attach(region) < 0))

@@ -31,9 +31,12 @@ static void attach_again(struct region *region)
 
 static void attach_all(struct connection *connection)
 {
+	struct region *region;
+
 	if (!connection_has_returned(connection))
 		return;
-	for (struct region *region = regions; region; region = region->next) {
+	for (char *end = NULL; (region = region_behind(end));
+	     end = region->addr + region->length) {
 		if (region->connection == connection && region->mapping)
 			attach_again(region);
 	}

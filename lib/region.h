@@ -22,11 +22,14 @@ struct region {
 		mapping; /* the daemon's number; 0: the daemon does not know of it (any more) */
 	uint64_t key[2];
 	struct connection *connection;
-	struct region *next;
+	struct region *next; /* of those that are not in use */
 };
 
-extern struct region *regions;
-
+/*
+ * The first region, by address, that ends behind @addr, or NULL: from one's end on the next
+ * one, and from NULL on all of them.
+ */
+struct region *region_behind(const char *addr);
 /* The region that has @addr, or NULL. */
 struct region *region_find(const void *addr);
 /* A region that has something of [addr, addr + length), or NULL. */
