@@ -292,6 +292,13 @@ static void handle_client(struct control *control, struct client *client)
 		disconnect(control, client);
 }
 
+/* Release the mappings that have died, wherever that was noticed. */
+static void reap_all(struct control *control)
+{
+	for (struct client *client = control->clients; client; client = client->next)
+		control_reap(control, client);
+}
+
 /* Forget the events that are still to come for a client that was dropped. */
 static void forget_events(struct epoll_event *events, int nr, const struct client *client)
 {
@@ -310,8 +317,8 @@ static void handle_event(struct control *control, uint64_t what, struct epoll_ev
 	if (what == EVENT_LISTEN) {
 		accept_client(control);
 	} else if (what == EVENT_POKE) {
-		if (read(control->event_fd, &count, sizeof(count)) < 0)
-			return;
+		if (read(control->event_fd, &count, sizeof(count)) >= 0)
+			reap_all(control);
 	} else if (what == EVENT_ORPHAN) {
 		mount_pages_freed(control->mount);
 	} else if (what) {
@@ -335,9 +342,9 @@ static void look_after(struct control *control)
 	confine_report();
 	token_expire(&control->tokens);
 	adopt_settle_strays(control->mount);
+	reap_all(control);
 	for (client = control->clients; client; client = next) {
 		next = client->next;
-		control_reap(control, client);
 		if (has_gone(client))
 			drop_client(control, client);
 		else if (client->adopted)
@@ -348,6 +355,7 @@ static void look_after(struct control *control)
 static void *control_main(void *data)
 {
 	struct control *control = data;
+	uint64_t next_look_ns = 0, now;
 	struct epoll_event events[32];
 	int nr;
 
@@ -355,7 +363,11 @@ static void *control_main(void *data)
 		nr = epoll_wait(control->epoll_fd, events, 32, TICK_MS);
 		for (int i = 0; i < nr; i++)
 			handle_event(control, events[i].data.u64, events + i + 1, nr - i - 1);
+		now = clock_now_ns();
+		if (now < next_look_ns)
+			continue;
 		look_after(control);
+		next_look_ns = now + TICK_MS * 1000000ULL;
 	}
 	while (control->clients)
 		drop_client(control, control->clients);

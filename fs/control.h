@@ -33,6 +33,9 @@ int control_request_map(struct control *control, struct inode *inode, int open_f
  * -ENOENT, or -errno where the thread is gone. */
 int control_cancel(struct control *control, pid_t tid, const uint64_t token[2]);
 
+/* Give back what tokens reserve whose time is over, or whose process has gone. NULL-safe. */
+void control_expire_tokens(struct control *control);
+
 /* Call @visit with every attached mapping, until it returns non-zero, which is returned. */
 int control_for_each_mapping(struct control *control, int (*visit)(struct mapping *, void *),
 			     void *data);

@@ -113,3 +113,9 @@ int control_cancel(struct control *control, pid_t tid, const uint64_t token[2])
 
 	return pid < 0 ? pid : token_cancel(&control->tokens, token, pid);
 }
+
+void control_expire_tokens(struct control *control)
+{
+	if (control)
+		token_expire(&control->tokens);
+}

@@ -82,36 +82,41 @@ struct exhaustion *fault_service_exhaustion(struct fault_service *service)
 	return service->exhaustion;
 }
 
-/* What every thread has to do to end the service of a mapping; made when it begins, so that the
- * end cannot fail. */
+/* What the threads that have sources of a mapping do to end its service; made when it begins,
+ * so that the end cannot fail. */
 struct removal {
 	struct mapping *mapping; /* a reference, once it is under way */
 	_Atomic uint32_t nr_left;
 	struct remove_work {
 		struct fault_work work;
 		struct removal *removal;
+		struct fault_source *sources; /* of the thread with this number */
 	} work[];
 };
 
-static void run_remove(struct fault_thread *thread, struct fault_work *work)
+static void removal_put(struct removal *removal)
 {
-	struct removal *removal = ((struct remove_work *)work)->removal;
-
-	fault_thread_drop_sources(thread, removal->mapping);
 	if (--removal->nr_left > 0)
 		return;
 	mapping_put(removal->mapping);
 	free(removal);
 }
 
+static void run_remove(struct fault_thread *thread, struct fault_work *work)
+{
+	struct remove_work *remove = (struct remove_work *)work;
+
+	fault_thread_drop_sources(thread, &remove->sources);
+	removal_put(remove->removal);
+}
+
 static struct removal *removal_new(uint32_t nr_threads)
 {
 	struct removal *removal;
 
-	removal = malloc(sizeof(*removal) + nr_threads * sizeof(removal->work[0]));
+	removal = calloc(1, sizeof(*removal) + nr_threads * sizeof(removal->work[0]));
 	if (!removal)
 		return NULL;
-	removal->nr_left = nr_threads;
 	for (uint32_t i = 0; i < nr_threads; i++) {
 		removal->work[i].work.run = run_remove;
 		removal->work[i].removal = removal;
@@ -121,15 +126,21 @@ static struct removal *removal_new(uint32_t nr_threads)
 
 int fault_service_add(struct fault_service *service, struct mapping *mapping)
 {
-	uint32_t home = atomic_fetch_add(&service->next_home, mapping->nr_uffds);
+	uint32_t home = atomic_fetch_add(&service->next_home, mapping->nr_uffds), thread;
+	struct removal *removal;
 	int r = 0;
 
-	mapping->removal = removal_new(service->nr_threads);
-	if (!mapping->removal)
+	if (mapping->nr_uffds == 0)
+		return 0; /* the kernel serves it */
+	removal = removal_new(service->nr_threads);
+	if (!removal)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < mapping->nr_uffds && r == 0; i++)
-		r = fault_thread_add_source(&service->threads[(home + i) % service->nr_threads],
-					    mapping, mapping->uffd[i]);
+	for (uint32_t i = 0; i < mapping->nr_uffds && r == 0; i++) {
+		thread = (home + i) % service->nr_threads;
+		r = fault_thread_add_source(&service->threads[thread], mapping,
+					    mapping->uffd[i], &removal->work[thread].sources);
+	}
+	mapping->removal = removal;
 	if (r < 0)
 		fault_service_remove(service, mapping);
 	return r;
@@ -142,8 +153,14 @@ void fault_service_remove(struct fault_service *service, struct mapping *mapping
 	if (!removal)
 		return;
 	removal->mapping = mapping_ref(mapping);
-	for (uint32_t i = 0; i < service->nr_threads; i++)
+	removal->nr_left = 1;
+	for (uint32_t i = 0; i < service->nr_threads; i++) {
+		if (!removal->work[i].sources)
+			continue;
+		removal->nr_left++;
 		fault_thread_send(&service->threads[i], &removal->work[i].work);
+	}
+	removal_put(removal);
 }
 
 bool fault_service_send_to_sleeping(struct fault_service *service, struct fault_work *work)

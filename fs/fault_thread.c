@@ -30,8 +30,9 @@ static const struct timespec no_time;
 
 struct fault_source {
 	int uffd;
-	struct mapping *mapping; /* a reference */
-	struct fault_source *next;
+	struct mapping *mapping;            /* a reference */
+	struct fault_source *next, **link;  /* thread->lock: the thread's list */
+	struct fault_source *next_of_owner; /* set at init; see fault_thread_add_source() */
 };
 
 static void wake_thread(struct fault_thread *thread)
@@ -98,7 +99,8 @@ static void background_step(struct fault_thread *thread)
 		fault_thread_add_background(thread, background);
 }
 
-int fault_thread_add_source(struct fault_thread *thread, struct mapping *mapping, int uffd)
+int fault_thread_add_source(struct fault_thread *thread, struct mapping *mapping, int uffd,
+			    struct fault_source **owner)
 {
 	struct fault_source *source = malloc(sizeof(*source));
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
@@ -107,8 +109,13 @@ int fault_thread_add_source(struct fault_thread *thread, struct mapping *mapping
 		return -ENOMEM;
 	source->uffd = uffd;
 	source->mapping = mapping_ref(mapping);
+	source->next_of_owner = *owner;
+	*owner = source;
 	mutex_lock(&thread->lock);
 	source->next = thread->sources;
+	source->link = &thread->sources;
+	if (source->next)
+		source->next->link = &source->next;
 	thread->sources = source;
 	mutex_unlock(&thread->lock);
 	if (epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, uffd, &event) == 0)
@@ -117,27 +124,25 @@ int fault_thread_add_source(struct fault_thread *thread, struct mapping *mapping
 	return -errno;
 }
 
-void fault_thread_drop_sources(struct fault_thread *thread, const struct mapping *mapping)
+static void drop_source(struct fault_thread *thread, struct fault_source *source)
 {
-	struct fault_source **link, *source, *dropped = NULL;
-
 	mutex_lock(&thread->lock);
-	link = &thread->sources;
-	while ((source = *link)) {
-		if (mapping && source->mapping != mapping) {
-			link = &source->next;
-			continue;
-		}
-		*link = source->next;
-		source->next = dropped;
-		dropped = source;
-	}
+	*source->link = source->next;
+	if (source->next)
+		source->next->link = source->link;
 	mutex_unlock(&thread->lock);
-	while ((source = dropped)) {
-		dropped = source->next;
-		epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, source->uffd, NULL);
-		mapping_put(source->mapping);
-		free(source);
+	epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, source->uffd, NULL);
+	mapping_put(source->mapping);
+	free(source);
+}
+
+void fault_thread_drop_sources(struct fault_thread *thread, struct fault_source **owner)
+{
+	struct fault_source *source;
+
+	while ((source = *owner)) {
+		*owner = source->next_of_owner;
+		drop_source(thread, source);
 	}
 }
 
@@ -236,7 +241,6 @@ static void *fault_thread_main(void *data)
 	while (thread->background)
 		background_step(thread);
 	run_work(thread);
-	fault_thread_drop_sources(thread, NULL);
 	return NULL;
 }
 
@@ -285,6 +289,8 @@ void fault_thread_stop(struct fault_thread *thread)
 	wake_thread(thread);
 	pthread_join(thread->thread, NULL);
 	run_work(thread);
+	while (thread->sources)
+		drop_source(thread, thread->sources);
 	close(thread->epoll_fd);
 	close(thread->event_fd);
 	mutex_deinit(&thread->lock);

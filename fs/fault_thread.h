@@ -60,9 +60,14 @@ bool fault_thread_send_if_sleeping(struct fault_thread *thread, struct fault_wor
 void fault_thread_add_background(struct fault_thread *thread,
 				 struct fault_background *background);
 
-/* Make @uffd a source of @thread: its faults are for @mapping (a reference is taken). */
-int fault_thread_add_source(struct fault_thread *thread, struct mapping *mapping, int uffd);
-/* Called on the thread itself: forget the sources of @mapping, or of all with NULL. */
-void fault_thread_drop_sources(struct fault_thread *thread, const struct mapping *mapping);
+/*
+ * Make @uffd a source of @thread: its faults are for @mapping (a reference is taken). It goes
+ * to the front of @owner's list, by which it is dropped again. -ENOMEM, or another -errno, and
+ * then it may be in the list.
+ */
+int fault_thread_add_source(struct fault_thread *thread, struct mapping *mapping, int uffd,
+			    struct fault_source **owner);
+/* Called on the thread itself: forget the sources of @owner's list, all of this thread. */
+void fault_thread_drop_sources(struct fault_thread *thread, struct fault_source **owner);
 /* Called on the thread itself: answer what is waiting now, without sleeping. */
 void fault_thread_poll(struct fault_thread *thread);

@@ -299,6 +299,7 @@ bool reconcile_may_help(struct mount *mount, int64_t error)
 {
 	if (error != -ENOSPC && error != -ENOMEM)
 		return false;
+	control_expire_tokens(mount->control);
 	mount_pages_freed(mount);
 	reconcile_mount(mount);
 	split_relieve_shortage(mount);
