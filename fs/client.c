@@ -244,7 +244,8 @@ bool client_memory_is_gone(struct client *client)
 	return fd >= 0 && pread(fd, &entry, sizeof(entry), 0) == 0;
 }
 
-pid_t client_process_of(pid_t tid)
+/* "Tgid:" of a thread, which is slow: the kernel writes all of its status. */
+static pid_t read_process_of(pid_t tid)
 {
 	char path[40], line[128];
 	pid_t pid = -ESRCH;
@@ -260,4 +261,15 @@ pid_t client_process_of(pid_t tid)
 	}
 	fclose(file);
 	return pid;
+}
+
+pid_t client_process_of(pid_t tid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, tid, 0);
+
+	/* Only the first thread of a process can be opened so. */
+	if (fd < 0)
+		return read_process_of(tid);
+	close(fd);
+	return tid;
 }
