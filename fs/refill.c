@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Refiller. It sleeps while a page is expected on every node. A failure wakes it; it tries to
- * let the kernel's pool of each such node grow by some pages, where the kernel compacts and
- * reclaims as much as it can, and if that fails again alloc_sleep_ms later, as khugepaged does.
+ * Refiller. It sleeps while a page is expected on every node. A failure wakes it. If nothing
+ * was freed there alloc_sleep_ms later, it lets the kernel's pool of each such node grow by
+ * some pages, where the kernel compacts and reclaims as much as it can; and if that fails it
+ * tries again as much later, as khugepaged does.
  */
 #include "fs/refill.h"
 
@@ -93,13 +94,17 @@ static void *refill_main(void *data)
 			waitqueue_wait(&mount->core.avail.failed, failed, UINT64_MAX);
 			continue;
 		}
-		for (int node = 0; node < mount->nr_nodes && !mount_has_source(mount); node++) {
+		/* What was short for a moment only is there again by itself. */
+		waitqueue_wait(&refill->stopped, stopped, sleep_ns);
+		missing = missing_nodes(refill);
+		if (mount_has_source(mount))
+			expect_again(mount, missing);
+		for (int node = 0;
+		     node < mount->nr_nodes && !mount_has_source(mount) && !refill->stop;
+		     node++) {
 			if (missing & NODE_BIT(node))
 				try_node(mount, node);
 		}
-		waitqueue_wait(&refill->stopped, stopped, sleep_ns);
-		if (mount_has_source(mount))
-			expect_again(mount, missing);
 	}
 	return NULL;
 }
