@@ -213,6 +213,17 @@ static bool is_ready_locked(const struct ahead *ahead, const struct ahead_stream
 	return true;
 }
 
+/* Whether somebody is at the waiter's own page, and is going to tell it the result. */
+static bool is_in_hand_locked(const struct ahead *ahead, const struct ahead_stream *stream)
+{
+	mutex_assert_held(&ahead->lock);
+	for (const struct ahead_claim *claim = ahead->claims; claim; claim = claim->next) {
+		if (claim->waiter == stream->waiter)
+			return true;
+	}
+	return false;
+}
+
 void *ahead_take_ready(struct ahead *ahead, bool any, int64_t *ret_end)
 {
 	void *waiter = NULL;
@@ -221,7 +232,9 @@ void *ahead_take_ready(struct ahead *ahead, bool any, int64_t *ret_end)
 	for (int i = 0; i < AHEAD_STREAMS && !waiter; i++) {
 		struct ahead_stream *stream = &ahead->stream[i];
 
-		if (!stream->waiter || !(any || is_ready_locked(ahead, stream)))
+		if (!stream->waiter)
+			continue;
+		if (any ? is_in_hand_locked(ahead, stream) : !is_ready_locked(ahead, stream))
 			continue;
 		waiter = stream->waiter;
 		stream->waiter = NULL;

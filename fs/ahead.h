@@ -66,7 +66,8 @@ bool ahead_claim(struct ahead *ahead, struct page_space *space, struct ahead_cla
 /* The page of @claim is there or, with @failed, cannot be had: then its window ends with it. */
 void ahead_done(struct ahead *ahead, struct ahead_claim *claim, bool failed);
 /*
- * A waiter whose window, which ends at *ret_end, is there; with @any one whose window is not.
- * NULL: there is none.
+ * A waiter whose window, which ends at *ret_end, is there; with @any one whose window is not,
+ * but for those whose own page is claimed and not done: who is at it comes for them. NULL:
+ * there is none.
  */
 void *ahead_take_ready(struct ahead *ahead, bool any, int64_t *ret_end);

@@ -248,9 +248,10 @@ static void test_failure_ends_the_window(void **state)
 	deinit(&test, &ahead);
 }
 
-/* When all is over waiters are taken as they are. */
+/* When all is over waiters are taken as they are, but not from who is at their own page. */
 static void test_any_waiter(void **state)
 {
+	struct ahead_claim claim;
 	struct page_test test;
 	struct ahead ahead;
 	int64_t end;
@@ -262,6 +263,12 @@ static void test_any_waiter(void **state)
 	assert_none_ready(&ahead);
 	assert_ptr_equal(ahead_take_ready(&ahead, true, &end), &waiter);
 	assert_null(ahead_take_ready(&ahead, true, &end));
+	assert_true(ahead_fault(&ahead, 2, MAX, END, &waiter));
+	assert_true(ahead_claim(&ahead, &test.space[1], &claim));
+	assert_ptr_equal(claim.waiter, &waiter);
+	assert_null(ahead_take_ready(&ahead, true, &end));
+	ahead_done(&ahead, &claim, false);
+	assert_ptr_equal(ahead_take_ready(&ahead, true, &end), &waiter);
 	deinit(&test, &ahead);
 }
 
