@@ -19,6 +19,7 @@
 #include "fs/node_share.h"
 #include "fs/numa_policy.h"
 
+#define RETURN_TRIES     3
 #define KERNEL_POOL_LOCK "/run/hugefuse/.kernel-pool.lock"
 
 static int read_number(const char *path, int64_t *ret_value)
@@ -244,20 +245,42 @@ int kernel_pool_settle(struct kernel_pool_loan *loan, const struct kernel_pool_s
 	return r;
 }
 
+/* Nothing has changed where it fails. */
+static int give_back(const struct kernel_pool_loan *loan, int node)
+{
+	int64_t pages = loan->node_pages[node], before = 0, persistent = 0;
+	int at = loan->nr_nodes == 1 ? -1 : node, r;
+
+	if (pages == 0)
+		return 0;
+	r = read_counter(loan->page_size, at, "nr_hugepages", &before);
+	if (r == 0)
+		r = read_persistent(loan, node, &persistent);
+	if (r == 0)
+		r = log_step(loan, node, persistent, -pages);
+	if (r < 0)
+		return r;
+	return write_counter(loan->page_size, at, "nr_hugepages",
+			     before > pages ? before - pages : 0);
+}
+
+/* There is nobody who would do it later: what fails, for want of memory or a descriptor, is
+ * tried again. */
 static int return_locked(const struct kernel_pool_loan *loan)
 {
-	int64_t r;
-	int first = 0;
+	int first = 0, r;
 
 	for (int node = 0; node < loan->nr_nodes; node++) {
-		if (loan->node_pages[node] == 0)
-			continue;
-		r = add_to_node(loan, node, -loan->node_pages[node]);
+		r = give_back(loan, node);
+		for (int tries = 1; r < 0 && tries < RETURN_TRIES; tries++)
+			r = give_back(loan, node);
 		if (r < 0 && first == 0)
-			first = (int)r;
+			first = r;
 	}
 	r = add_overcommit(loan, -loan->overcommit);
-	return first ? first : (int)r;
+	for (int tries = 1; r < 0 && tries < RETURN_TRIES; tries++)
+		r = add_overcommit(loan, -loan->overcommit);
+	return first ? first : r;
 }
 
 int kernel_pool_return(const struct kernel_pool_loan *loan)
