@@ -151,8 +151,7 @@ static int machine_remedies(const struct probe *probe, struct remedy *ret_remedi
 		{probe->nr_sizes == 0,
 		 {"hugetlb pages", "boot a kernel with CONFIG_HUGETLBFS=y"}},
 		{probe->nr_sizes > 0 && nr_pages(probe) == 0,
-		 {"a pool of huge pages, which root's mounts make by themselves while memory is "
-		  "free",
+		 {"a pool of huge pages (root's mounts make one while memory is free)",
 		  "sysctl vm.nr_hugepages=512"}},
 		{probe->huge_tmpfs == PROBE_NO,
 		 {"huge pages in tmpfs", "boot a kernel with CONFIG_TRANSPARENT_HUGEPAGE=y"}},

@@ -281,6 +281,7 @@ static void check_fault_stat(struct text *text)
 	check_nodes(text);
 	for (int i = 0; i < nr_last_values && nr_last_values == nr_values; i++) {
 		if (values[i].value < last_values[i].value && !begins(values[i].name, "wait") &&
+		    strcmp(values[i].name, "nodes_unavailable") != 0 &&
 		    !strstr(values[i].name, "_ns_p"))
 			found(text, "%s has been %" PRIu64, values[i].name,
 			      last_values[i].value);

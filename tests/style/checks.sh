@@ -64,7 +64,7 @@ check_spdx()
 {
 	local missing
 
-	# text for readers has its licence in LICENSE
+	# text for readers, and pictures, have their licence in LICENSE
 	missing=$(source_files | grep -vE '\.(md|json|txt)$|/COPYING|/LICENSE' |
 		xargs grep -L 'SPDX-License-Identifier:' || true)
 	[[ -z $missing ]] || {
