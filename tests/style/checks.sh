@@ -65,7 +65,7 @@ check_spdx()
 	local missing
 
 	# text for readers, and pictures, have their licence in LICENSE
-	missing=$(source_files | grep -vE '\.(md|json|txt)$|/COPYING|/LICENSE' |
+	missing=$(source_files | grep -vE '\.(md|json|txt|png|svg)$|/COPYING|/LICENSE' |
 		xargs grep -L 'SPDX-License-Identifier:' || true)
 	[[ -z $missing ]] || {
 		printf '%s: no SPDX line\n' "$missing"
