@@ -92,7 +92,6 @@ write_init()
 		mount -t proc proc /proc
 		mount -t sysfs sysfs /sys
 		mount -t devtmpfs devtmpfs /dev
-		mount -t tmpfs tmpfs /tmp
 		mount -t tmpfs tmpfs /run
 		mount -t cgroup2 cgroup2 /sys/fs/cgroup
 		exec </dev/null >/dev/ttyS0 2>&1
@@ -125,7 +124,8 @@ make_initramfs()
 
 # A machine with a processor in each node and as much memory there as said: 512 512, or 512 0 512
 # for one whose second node has none. Without KVM, erms and fsrm make copies of a huge page slow, and
-# cx16 damages the flags (qemu 7.2).
+# cx16 damages the flags (qemu 7.2). A clock that is found to be unstable has the kernel change its own
+# code under the other processors, which qemu's do not always bear.
 boot()
 {
 	local node=0 total=0 size
@@ -143,6 +143,6 @@ boot()
 	timeout "${VM_TIMEOUT:-200}" qemu-system-x86_64 -accel tcg,thread=multi \
 		-cpu max,-erms,-fsrm,-cx16,-la57 -machine q35 -smp "$node" -m "$total" "${options[@]}" \
 		-kernel "$kernel" -initrd "$dir/initramfs" \
-		-append "console=ttyS0 panic=-1 quiet numa_balancing=disable" \
+		-append "console=ttyS0 panic=-1 quiet numa_balancing=disable tsc=reliable" \
 		-display none -no-user-config -nodefaults -no-reboot -serial stdio </dev/null
 }
