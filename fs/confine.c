@@ -350,11 +350,17 @@ static int add_rules(scmp_filter_ctx filter)
 		if (nr >= 0)
 			r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, nr, 0);
 	}
-	/* Threads, but no processes; clone3(2) cannot be looked at, and libc does without. */
+	/*
+	 * Threads, but no processes: there libc may have blocked all signals, so that no
+	 * handler can be called. clone3(2) cannot be looked at, and libc does without.
+	 */
 	if (r == 0)
 		r = seccomp_rule_add(
 			filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
 			SCMP_A0_64(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	if (r == 0)
+		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+				     SCMP_A0_64(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (r == 0)

@@ -150,7 +150,8 @@ static void test_memory_comes_back(void **state)
 	long idx;
 
 	take_all(&hoard, last);
-	mount_surplus(&fixture, last, ",alloc_sleep_ms=20");
+	/* The refiller's first attempt is to come when the node has been found empty. */
+	mount_surplus(&fixture, last, ",alloc_sleep_ms=1000");
 	fixture.before = before;
 	file = nodes_map_with(&fixture, "file", PAGES, MAP_SHARED | MAP_NORESERVE);
 	for (idx = 0; idx < 2; idx++)
