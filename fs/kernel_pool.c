@@ -167,7 +167,13 @@ static int64_t add_to_node(const struct kernel_pool_loan *loan, int node, int64_
 	if (r < 0)
 		return r;
 	r = read_counter(page_size, at, "nr_hugepages", &after);
-	return r < 0 ? r : after - before;
+	for (int tries = 1; r < 0 && tries < RETURN_TRIES; tries++)
+		r = read_counter(page_size, at, "nr_hugepages", &after);
+	if (r == 0)
+		return after - before;
+	/* What has come cannot be told, so that nobody would give it back. */
+	write_counter(page_size, at, "nr_hugepages", before);
+	return r;
 }
 
 static int lock_kernel_pool(void)
